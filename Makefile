@@ -1,0 +1,207 @@
+# ntrace: see README.md.  `make help` lists the targets.
+#
+# One Makefile for the whole tree.  Objects go to $(BUILD); a sanitizer build is the same
+# Makefile with another BUILD.  V=1 shows the commands.
+
+VERSION := 0.1.0
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+V       ?= 0
+SANITIZE ?=
+
+CC       ?= gcc
+CXX      ?= g++
+CLANG    ?= clang
+BPFTOOL  ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@))
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+# `make setup demo` must finish setup before anything is looked up or built.
+ifneq ($(filter setup,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+endif
+
+# ---- flags --------------------------------------------------------------------------------------
+
+# pkg-config is asked when a recipe runs, not when this file is read: `setup` may still be to come.
+PKGS := libbpf libelf libprotobuf-c fuse3 libzstd libxxhash jansson
+PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
+pkg_libs = $(shell pkg-config --libs $(1))
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
+	-Wmissing-prototypes -Wvla -Wformat=2 -Wundef $(if $(CI),-Werror)
+OPT := -O2 -g -fno-omit-frame-pointer
+SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
+CPPFLAGS_ALL = -D_GNU_SOURCE -DNTRACE_VERSION='"$(VERSION)"' \
+	-DNTRACE_LIBDIR='"$(PREFIX)/lib/ntrace"' -I. -I$(BUILD)/gen -Iruntime/include
+CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -pthread $(SAN) $(CFLAGS)
+LDFLAGS_ALL = -pthread -Wl,-z,relro,-z,now $(SAN) $(LDFLAGS)
+
+# ---- files --------------------------------------------------------------------------------------
+
+PROTOS    := $(wildcard proto/*.proto)
+PB_C      := $(PROTOS:%.proto=$(BUILD)/gen/%.pb-c.c)
+PB_H      := $(PB_C:.c=.h)
+PB_O      := $(PB_C:$(BUILD)/gen/%.c=$(BUILD)/obj/%.o)
+BPF_SRC   := $(wildcard bpf/*.bpf.c)
+SKEL_H    := $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/gen/bpf/%.skel.h)
+
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+CORE_SRC  := $(wildcard proto/*.c vmlinux/*.c runtime/base/*.c runtime/trace/*.c runtime/record/*.c)
+NRT_SRC   := $(wildcard runtime/lifecycle/*.c runtime/log/*.c runtime/device/*.c runtime/exec/*.c \
+	runtime/profile/*.c)
+VDEV_SRC  := $(wildcard runtime/vdev/*.c)
+AGENT_SRC := $(wildcard agent/*.c agent/collect/*.c agent/output/*.c agent/serve/*.c)
+UNIT_SRC  := $(wildcard tests/unit/*.c)
+BENCH_SRC := $(wildcard tests/bench/*.c)
+WORK_SRC  := $(wildcard tests/workloads/*.c)
+ALL_C     := $(CORE_SRC) $(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC) $(UNIT_SRC) $(BENCH_SRC) $(WORK_SRC) \
+	$(wildcard tests/shim/*.c)
+
+CORE_O    := $(call obj,$(CORE_SRC)) $(PB_O)
+MAINS_O   := $(call obj,agent/main.c runtime/vdev/main.c)
+
+LIBNRT  := $(BUILD)/lib/libnrt.so.1
+NTRACE  := $(BUILD)/bin/ntrace
+VDEV    := $(BUILD)/bin/ntrace-vdev
+UNIT    := $(BUILD)/tests/unit
+BENCHES := $(BENCH_SRC:tests/bench/%.c=$(BUILD)/bench/%)
+WORKS   := $(WORK_SRC:tests/workloads/%.c=$(BUILD)/workloads/%)
+PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
+
+# ---- targets ------------------------------------------------------------------------------------
+
+.PHONY: help setup all demo test test-unit test-cli lint asan tsan bench install clean test-programs
+
+help:
+	@echo 'ntrace $(VERSION)'
+	@echo '  make setup    install the Debian packages that are missing (root)'
+	@echo '  make all      libnrt.so.1, ntrace, ntrace-vdev'
+	@echo '  make demo     record a workload on a virtual device and show the result (root)'
+	@echo '  make test     all tests that this machine and user can run'
+	@echo '  make lint     formatting, include rules, static analysis'
+	@echo '  make asan     the tests under AddressSanitizer and UBSan'
+	@echo '  make tsan     the tests under ThreadSanitizer'
+	@echo '  make bench    benchmarks'
+	@echo '  make install  to $$(DESTDIR)$$(PREFIX), now $(DESTDIR)$(PREFIX)'
+	@echo '  make clean    remove $(BUILD)/'
+	@echo 'V=1 shows commands, CI=1 makes warnings errors.'
+
+setup:
+	$(Q)sh .ci/setup
+
+all: $(PROGRAMS)
+
+demo: all $(WORKS)
+	$(Q)BUILD=$(BUILD) sh tests/demo.sh
+
+test-programs: $(UNIT) $(PROGRAMS) $(WORKS)
+
+test: test-programs
+	$(Q)BUILD=$(BUILD) sh tests/run.sh
+
+lint:
+	$(Q)BUILD=$(BUILD) CC="$(CC)" sh .ci/lint
+
+asan:
+	$(Q)$(MAKE) BUILD=$(BUILD)/asan SANITIZE=address,undefined test
+
+tsan:
+	$(Q)$(MAKE) BUILD=$(BUILD)/tsan SANITIZE=thread test
+
+bench: $(BENCHES) $(PROGRAMS) $(WORKS)
+	$(Q)BUILD=$(BUILD) sh tests/bench/run.sh
+
+# The library goes to a private directory: the loader must not find it by chance in place of the vendor's.
+install: all
+	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/ntrace \
+		$(DESTDIR)$(PREFIX)/include/ntrace/nrt $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/doc/ntrace
+	$(Q)install -m 755 $(NTRACE) $(VDEV) $(DESTDIR)$(PREFIX)/bin
+	$(Q)install -m 755 $(LIBNRT) $(DESTDIR)$(PREFIX)/lib/ntrace/libnrt.so.1
+	$(Q)ln -sf libnrt.so.1 $(DESTDIR)$(PREFIX)/lib/ntrace/libnrt.so
+	$(Q)install -m 644 runtime/include/nrt/*.h $(DESTDIR)$(PREFIX)/include/ntrace/nrt
+	$(Q)install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	$(Q)install -m 644 README.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/ntrace
+
+clean:
+	$(Q)rm -rf $(BUILD)
+
+# ---- generated sources --------------------------------------------------------------------------
+
+$(BUILD)/gen/proto/%.pb-c.c $(BUILD)/gen/proto/%.pb-c.h &: proto/%.proto
+	$(call say,PROTO)
+	$(Q)mkdir -p $(@D) && protoc-c --proto_path=. --c_out=$(BUILD)/gen $<
+
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h vmlinux/*.h vmlinux/*.def)
+	$(call say,BPF)
+	$(Q)mkdir -p $(@D) && $(CLANG) -target bpf -mcpu=v3 -O2 -g -D__TARGET_ARCH_x86 -D__bpf__ \
+		-Wall -Werror -I. $(shell pkg-config --cflags libbpf) -c $< -o $@
+
+$(BUILD)/gen/bpf/%.skel.h: $(BUILD)/bpf/%.bpf.o
+	$(call say,SKEL)
+	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name $(subst .,_,$*)_bpf >$@
+
+# ---- objects ------------------------------------------------------------------------------------
+
+$(BUILD)/obj/%.pb-c.o: $(BUILD)/gen/%.pb-c.c
+	$(call say,CC)
+	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 $(OPT) -fPIC -fvisibility=hidden $(SAN) -I$(BUILD)/gen \
+		$(PKG_CFLAGS) -c $< -o $@
+
+$(BUILD)/obj/%.o: %.c | $(PB_H) $(SKEL_H)
+	$(call say,CC)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h
+	$(call say,CXX)
+	$(Q)mkdir -p $(@D) && $(CXX) -std=c++14 -O0 -g -Wall -Wextra $(SAN) -I. -c $< -o $@
+
+-include $(patsubst %.c,$(BUILD)/obj/%.d,$(ALL_C))
+
+# ---- programs -----------------------------------------------------------------------------------
+
+$(LIBNRT): $(call obj,$(NRT_SRC)) $(CORE_O) runtime/libnrt.map
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-soname,libnrt.so.1 -Wl,-z,defs \
+		-Wl,--version-script=runtime/libnrt.map -o $@ $(filter %.o,$^) $(LDFLAGS_ALL) \
+		$(call pkg_libs,libprotobuf-c libzstd libxxhash jansson)
+
+$(BUILD)/lib/libnrt.so: $(LIBNRT)
+	$(Q)ln -sf libnrt.so.1 $@
+
+$(NTRACE): $(call obj,$(AGENT_SRC)) $(CORE_O)
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -o $@ $^ $(LDFLAGS_ALL) \
+		$(call pkg_libs,libbpf libelf libprotobuf-c libzstd libxxhash jansson)
+
+$(VDEV): $(call obj,$(VDEV_SRC)) $(CORE_O)
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -o $@ $^ $(LDFLAGS_ALL) \
+		$(call pkg_libs,fuse3 libprotobuf-c libzstd libxxhash jansson)
+
+# Tests link everything but the two main.c; the public ABI is tested through the shared library.
+$(UNIT): $(call obj,$(UNIT_SRC)) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
+		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC)))
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CXX) -o $@ $^ $(LDFLAGS_ALL) \
+		$(call pkg_libs,libbpf libelf fuse3 libprotobuf-c libzstd libxxhash jansson) -ldl
+
+$(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(CORE_O) \
+		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(AGENT_SRC)))
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -o $@ $^ $(LDFLAGS_ALL) \
+		$(call pkg_libs,libbpf libelf libprotobuf-c libzstd libxxhash jansson)
+
+$(BUILD)/workloads/%: $(BUILD)/obj/tests/workloads/%.o $(LIBNRT) $(BUILD)/lib/libnrt.so
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -o $@ $< $(LDFLAGS_ALL) -L$(BUILD)/lib -lnrt \
+		-Wl,-rpath,'$$ORIGIN/../lib'

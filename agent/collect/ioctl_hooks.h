@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ioctl_hooks.h - the system-call level hooks: loads bpf/ioctl.bpf.c, attaches it to the ioctl
+ * system call, yields raw nev_ioctl batches, counters and the calls still open.
+ *
+ * Owner: the recorder.  One thread.  Nothing is left in the kernel when the handle is closed or
+ * the process dies.  Never prints; says why in `why`.
+ */
+#ifndef NTRACE_COLLECT_IOCTL_HOOKS_H
+#define NTRACE_COLLECT_IOCTL_HOOKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/neuron_event.h"
+
+struct ioctl_hooks;
+
+struct ioctl_hooks_options {
+	uint32_t ring_bytes;	 /* BPF ring buffer; power of two and page multiple; 0 = 4 MiB */
+	uint32_t inflight_limit; /* open calls; 0 = 16384 */
+	bool all_processes;	 /* false: only processes added with ioctl_hooks_track and their children */
+};
+
+/* Loads and attaches.  0; -EPERM, -ENOENT (no BTF), -EINVAL (ring size), other -errno.  why: a line for
+ * the user, at most why_size bytes. */
+int ioctl_hooks_open(const struct ioctl_hooks_options *options, struct ioctl_hooks **ret, char *why,
+	size_t why_size);
+void ioctl_hooks_close(struct ioctl_hooks *h);
+
+/* Registers neuron device files: dev/neuron* below root (NULL or "" = the real /dev).  May be called
+ * again to follow new devices.  Returns how many are known, or -errno. */
+int ioctl_hooks_scan_devices(struct ioctl_hooks *h, const char *root);
+/* Index of the i-th known device. */
+uint16_t ioctl_hooks_device(const struct ioctl_hooks *h, int i);
+
+/* Adds a process (tgid) to the filter; its later children follow by themselves. */
+int ioctl_hooks_track(struct ioctl_hooks *h, pid_t tgid);
+
+/* Called with whole records, back to back.  Non-zero stops and is returned. */
+typedef int (*ioctl_hooks_fn)(void *ctx, const void *records, size_t size);
+
+/*
+ * Drains the ring buffer, then walks the open calls: one that is open for longer than 100 ms gives one
+ * NEV_IOCTL_START record (cpu 0xffff, its own seq).  Returns the number of records or -errno.
+ * *ret_watermark: no record that started before this time and was shorter than announced will come.
+ */
+long ioctl_hooks_drain(
+	struct ioctl_hooks *h, ioctl_hooks_fn on_batch, void *ctx, uint64_t *ret_watermark);
+
+/* Sums over CPUs; *ret_open: calls in flight now; *ret_received: records taken by the reader. */
+int ioctl_hooks_counters(const struct ioctl_hooks *h, uint64_t ret[NEV_C_MAX], uint64_t *ret_open,
+	uint64_t *ret_received);
+
+/* Names of the attached hooks, e.g. "tracepoint:syscalls:sys_enter_ioctl", NULL-terminated. */
+const char *const *ioctl_hooks_names(const struct ioctl_hooks *h);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file.h - files that are whole or not there.
+ *
+ * An outfile is written under a temporary name in its own directory and takes its real name at
+ * outfile_commit, never replacing an existing file; outfile_abort (or the death of the process) leaves
+ * at most a `.ntrace-tmp-*`.  Everything created gets SUDO_UID/SUDO_GID as owner when root runs for
+ * somebody, and the caller's umask.  No function prints.
+ */
+#ifndef NTRACE_BASE_FILE_H
+#define NTRACE_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define _cleanup_(f) __attribute__((cleanup(f)))
+#define _cleanup_free_ _cleanup_(cleanup_free)
+#define _cleanup_close_ _cleanup_(cleanup_close)
+void cleanup_free(void *p); /* frees *(void **)p */
+void cleanup_close(int *fd);
+
+/* Writes all bytes; 0 or -errno. */
+int file_write_all(int fd, const void *data, size_t size);
+
+/* Reads a whole file, at most max bytes (-EFBIG beyond); the caller frees *ret_data, which is followed by
+ * a NUL that does not count.  0 or -errno. */
+int file_read(const char *path, size_t max, char **ret_data, size_t *ret_size);
+
+/* mkdir -p; existing directories are fine.  New ones get the invoking user as owner. */
+int file_mkdirs(const char *path);
+
+/* Gives path (or fd) to SUDO_UID/SUDO_GID when run through sudo as root; nothing otherwise. */
+void file_chown_invoker(int fd);
+
+/* A directory name that does not exist yet: base, base_2, base_3, ...  Creates it.  The name that was
+ * taken is returned in *ret_path (to be freed).  0 or -errno. */
+int file_mkdir_unique(const char *base, char **ret_path);
+
+struct outfile {
+	int fd;
+	char *path;
+	char *tmp_path;
+	uint8_t *buf; /* write buffer */
+	size_t used;
+	uint64_t bytes; /* written so far, buffer included */
+	int error;	/* first error; sticky */
+};
+
+/* Starts a file; -EEXIST when path exists.  0 or -errno. */
+int outfile_open(struct outfile *f, const char *path);
+/* Appends; errors are kept and reported by commit. */
+void outfile_write(struct outfile *f, const void *data, size_t size);
+/* Flushes and renames without replacing.  0 or -errno (then the file is gone, as by abort). */
+int outfile_commit(struct outfile *f);
+/* Removes the temporary file.  Harmless after commit and on a zeroed struct. */
+void outfile_abort(struct outfile *f);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * merge.h - from a recording to ntrace.pb, trace_info.pb, cpu_util.pb and host_mem.pb.
+ *
+ * The merge is a pure function of the recording: it reads no clock, no environment, no /proc, and
+ * works in integers.  The same recording gives the same bytes on any machine, live or replayed.
+ */
+#ifndef NTRACE_RECORD_MERGE_H
+#define NTRACE_RECORD_MERGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/record/recording.h"
+
+enum merge_kernel_events {
+	MERGE_KERNEL_HINT,     /* event_type 0, name in hint (default) */
+	MERGE_KERNEL_EXTENDED, /* event_type from 1000 on */
+	MERGE_KERNEL_OFF,
+};
+
+struct merge_options {
+	enum merge_kernel_events kernel_events;
+};
+
+/* What was written for one process. */
+struct merge_output {
+	uint32_t pid;
+	char *dir; /* <out>/<instance>_pid_<pid>, with _2, _3 ... when that existed */
+	uint64_t events, cpu_samples, mem_samples; /* messages per file */
+	uint64_t spans, open_spans, kernel_spans;
+};
+
+struct merge_ledger_row {
+	uint32_t id; /* enum rec_counter_id */
+	uint64_t value;
+};
+
+struct merge_result {
+	struct merge_output *outputs;
+	uint32_t output_count;
+	struct merge_ledger_row ledger[REC_COUNTER_MAX]; /* summed over sources and cores */
+	uint64_t lost;					 /* sum of the LOST rows */
+	uint64_t seq_gaps;				 /* kernel records missing by sequence number */
+	bool balanced;					 /* every stage's identity holds */
+	bool ended;					 /* the recording has its REC_END */
+	bool is_virtual;
+	struct rec_end end;
+	struct rec_damage damage;
+	char blind[8][160]; /* what the active hooks could not see, one line each */
+	uint32_t blind_count;
+};
+
+/*
+ * Merges the recording at `rec_path` into directories below `out_dir`.  0 or -errno; *ret_error is
+ * then a text (to be freed) that says what failed on which path.  merge_result_free in either case.
+ */
+int merge_recording(const char *rec_path, const char *out_dir, const struct merge_options *options,
+	struct merge_result *ret, char **ret_error);
+void merge_result_free(struct merge_result *r);
+
+#endif

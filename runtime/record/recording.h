@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recording.h - the recording: what was captured, as it came, in checksummed frames.
+ *
+ * A recording is a directory of segments `segment-NNNNNN.ntrec`, appended by one writer and flushed
+ * every 100 ms, so that the death of the writer costs at most that.  A segment begins with a
+ * struct rec_segment, then frames: struct rec_frame, payload, padding to 8 bytes.  All integers are
+ * little-endian.  The merge (merge.h) is a pure function of these frames.
+ * docs/recording-format.md describes the bytes.
+ */
+#ifndef NTRACE_RECORD_RECORDING_H
+#define NTRACE_RECORD_RECORDING_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/clock.h"
+
+#define REC_DIR "recording"
+#define REC_SEGMENT_FORMAT "segment-%06u.ntrec"
+#define REC_MAGIC "NTREC\0\0"	/* 8 bytes with the terminator */
+#define REC_FORMAT_VERSION 1u
+#define REC_FRAME_MAGIC 0x5246544eu /* "NTFR" */
+#define REC_MAX_PAYLOAD (16u << 20)
+
+struct rec_segment {
+	char magic[8];
+	uint32_t version;
+	uint32_t index; /* of this segment, from 0 */
+};
+
+struct rec_frame {
+	uint32_t magic;
+	uint16_t type;	  /* enum rec_type */
+	uint16_t source;  /* number of the source, 0 = the recorder itself */
+	uint32_t size;	  /* payload bytes, without padding */
+	uint32_t check;	  /* low 32 bits of XXH3 over type, source, size, time and payload */
+	uint64_t time_ns; /* BOOTTIME when the frame was made */
+};
+
+enum rec_type {
+	REC_HEADER = 1,	   /* JSON text, keys in docs/recording-format.md */
+	REC_CLOCK = 2,	   /* struct clock_snapshot */
+	REC_DEVICE = 3,	   /* struct rec_device */
+	REC_PROCESS = 4,   /* struct rec_process */
+	REC_KERNEL = 5,	   /* raw nev_ioctl records, back to back (bpf/neuron_event.h) */
+	REC_RUNTIME = 6,   /* struct rec_runtime, then trace_records */
+	REC_WATERMARK = 7, /* u64: nothing older than this will come from the source */
+	REC_COUNTERS = 8,  /* struct rec_counter rows; the newest value of each counts */
+	REC_CPU = 9,	   /* sampler_cpu rows */
+	REC_MEM = 10,	   /* struct rec_mem */
+	REC_NAME = 11,	   /* struct rec_name, then text */
+	REC_END = 12,	   /* struct rec_end: the recorder stopped in order */
+};
+
+/* Sources: 0 the recorder, 1 the kernel hooks, 2.. the runtimes in order of appearance. */
+#define REC_SOURCE_RECORDER 0
+#define REC_SOURCE_KERNEL 1
+#define REC_SOURCE_RUNTIME0 2
+
+struct rec_device {
+	uint32_t index;	     /* N of neuronN */
+	uint32_t is_virtual; /* 1 = ntrace-vdev */
+};
+
+/* A process that is traced.  One row per source of a runtime, and one with source = kernel for the
+ * command itself. */
+struct rec_process {
+	uint32_t pid; /* initial pid namespace (as the recorder sees it) */
+	uint32_t is_virtual;
+	char comm[16];
+};
+
+struct rec_runtime {
+	uint32_t nc_idx;
+	uint32_t lane;
+};
+
+struct rec_mem {
+	uint32_t pid;
+	uint32_t pad;
+	uint64_t rss_bytes;
+};
+
+struct rec_name {
+	uint64_t id;
+};
+
+/* Counter ids: counters.def.  sub: core for runtime counters, 0 otherwise. */
+struct rec_counter {
+	uint32_t id;
+	uint32_t sub;
+	uint64_t value;
+};
+
+struct rec_end {
+	int32_t wait_status; /* of the traced command, as wait(2) gives it; -1 unknown */
+	uint32_t reason;     /* 0 the command ended, 1 asked to stop */
+};
+
+static_assert(sizeof(struct rec_segment) == 16, "rec_segment");
+static_assert(sizeof(struct rec_frame) == 24, "rec_frame");
+
+enum rec_counter_id {
+	REC_COUNTER_NONE,
+#define REC_COUNTER(id, stage, name, kind, text) REC_C_##id,
+#include "runtime/record/counters.def"
+#undef REC_COUNTER
+	REC_COUNTER_MAX,
+};
+
+/* ---- writer ------------------------------------------------------------------------------- */
+
+struct rec_writer; /* one thread */
+
+/* Creates directory `path` (must not exist: -EEXIST) and its first segment.  0 or -errno. */
+int rec_writer_open(const char *path, struct rec_writer **ret_writer);
+/* Appends a frame to the buffer.  0 or the first error ever met (sticky), e.g. -ENOSPC. */
+int rec_writer_frame(struct rec_writer *w, enum rec_type type, uint16_t source, const void *head,
+	size_t head_size, const void *body, size_t body_size);
+/* Hands everything to the kernel.  0 or -errno. */
+int rec_writer_flush(struct rec_writer *w);
+uint64_t rec_writer_bytes(const struct rec_writer *w);
+/* Flushes, syncs and frees.  0 or the first error. */
+int rec_writer_close(struct rec_writer *w);
+
+/* ---- reader ------------------------------------------------------------------------------- */
+
+struct rec_reader; /* one thread */
+
+/* What was skipped or cut, for the report. */
+struct rec_damage {
+	uint64_t skipped_bytes;	 /* between frames that are whole */
+	uint64_t cut_bytes;	 /* behind the last whole frame */
+	uint64_t bad_frames;	 /* checksum or length wrong */
+	uint64_t unknown_frames; /* types this version does not know: skipped, not damage */
+};
+
+/* path: the recording directory, or a directory that holds one named REC_DIR.  -ENOENT: there is none;
+ * -EPROTO: not a recording; -EPROTONOSUPPORT: a newer format version.  0 or -errno. */
+int rec_reader_open(const char *path, struct rec_reader **ret_reader);
+/* Next whole frame: 1 and the frame (valid until the next call), 0 at the end, -errno. */
+int rec_reader_next(
+	struct rec_reader *r, const struct rec_frame **ret_frame, const uint8_t **ret_payload);
+/* Back to the first frame. */
+void rec_reader_rewind(struct rec_reader *r);
+/* Counts of the last complete pass. */
+struct rec_damage rec_reader_damage(const struct rec_reader *r);
+void rec_reader_close(struct rec_reader *r);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ring.h - event rings in shared memory: layout, writer, reader.
+ *
+ * One memfd named `ntrace-ctl` per process holds everything a reader needs: a control page and,
+ * behind it, the rings and the name log, at offsets that the control page lists.  One descriptor,
+ * handed over once, therefore outlives the process with all its rings, also those that
+ * were made a microsecond before a SIGKILL.  The file only ever grows and is sealed against
+ * shrinking, so a reader's mapping cannot fault.
+ *
+ * A ring has `capacity` slots (a power of two).  A writer claims position p = head++ and stamps
+ * the slot of p: 2p+1 while it writes, 2p+2 when the record is whole; 0 means never written.  It
+ * claims the slot by compare-exchange from the even stamp that it saw; an odd stamp
+ * (a writer stalled one lap ago) means the event is dropped and counted slot_busy.  Old records are
+ * overwritten.  Writers never lock, allocate, or call anything but clock_gettime and gettid's
+ * cache: the path is async-signal-safe.
+ *
+ * A reader keeps its own cursor and never writes to shared memory.  It copies the slot, then
+ * checks the stamp again.  It treats the memory as hostile: every index, offset and count that
+ * it takes from there is bounded by what it measured itself at open.
+ *
+ * Identity per ring and subscriber:
+ *   emitted = delivered + unread + overwritten + filtered + slot_busy + no_ring + abandoned.
+ */
+#ifndef NTRACE_TRACE_RING_H
+#define NTRACE_TRACE_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/trace/record.h"
+
+#define CTL_NAME "ntrace-ctl"
+#define CTL_MAGIC 0x3143544e /* "NTC1" */
+#define CTL_VERSION 1u
+#define CTL_PAGE_BYTES 65536u	     /* control area at offset 0 */
+#define CTL_MAX_RINGS 257u	     /* 256 cores, and one for events of no core */
+#define CTL_NAMES_BYTES (1u << 20)   /* name log */
+#define RING_DEFAULT_CAPACITY 65536u /* records */
+
+enum ctl_subscriber { CTL_SUB_API = 0, CTL_SUB_INSPECT = 1, CTL_SUB_AGENT = 2, CTL_SUB_MAX = 3 };
+
+/* Where a ring lies in the file.  Published by storing `offset` last; 0 = no ring. */
+struct ctl_ring {
+	_Atomic uint64_t offset; /* of struct ring_head, page aligned */
+	uint32_t nc_idx;	 /* core, or TRACE_NC_UNKNOWN */
+	uint32_t lane;
+	uint32_t capacity; /* slots, power of two */
+	uint32_t pad;
+};
+
+/* Control area.  Written by the traced process, except enable[CTL_SUB_AGENT], which the process
+ * itself sets on the agent's word (over the socket) and clears when the agent goes. */
+struct ctl {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t pid; /* as the process sees itself */
+	uint32_t pad;
+	_Atomic uint32_t enable[CTL_SUB_MAX]; /* 1 = this subscriber wants events */
+	_Atomic uint32_t ring_count;	      /* entries of rings[] in use */
+	_Atomic uint64_t no_ring;	      /* events that found no ring */
+	_Atomic uint64_t emitted_no_ring;     /* = no_ring, counted at the entry of emission */
+	uint64_t names_offset;
+	_Atomic uint64_t names_used; /* bytes of the name log that are whole */
+	_Atomic uint64_t names_lost; /* names that did not fit */
+	struct ctl_ring rings[CTL_MAX_RINGS];
+};
+
+/* Entry of the name log: id, length, text without NUL, padded to 8 bytes. */
+struct ctl_name {
+	uint64_t id;
+	uint32_t len;
+	uint32_t pad;
+};
+
+struct ring_head {
+	_Atomic uint64_t head; /* positions claimed */
+	uint64_t pad0[7];
+	_Atomic uint64_t emitted; /* events whose emission began; counted apart from head */
+	_Atomic uint64_t slot_busy;
+	_Atomic uint64_t next_id; /* sequence within the core, from 1 */
+	uint64_t pad1[5];
+};
+
+struct ring_slot {
+	_Atomic uint64_t stamp;
+	uint64_t pad;
+	struct trace_record record;
+};
+
+static_assert(sizeof(struct ctl) <= CTL_PAGE_BYTES, "ctl");
+static_assert(sizeof(struct ring_head) == 128, "ring_head");
+static_assert(sizeof(struct ring_slot) == 128, "ring_slot");
+static_assert(sizeof(struct ctl_name) == 16, "ctl_name");
+
+/* Bytes of file that a ring of this capacity takes, page aligned. */
+uint64_t ring_bytes(uint32_t capacity);
+
+/* ---- writer ------------------------------------------------------------------------------- */
+
+struct ring_writer {
+	struct ring_head *head;
+	struct ring_slot *slots;
+	uint32_t capacity;
+};
+
+/*
+ * Stores one record.  The caller has filled everything but `id`, `nc_local_id` and, when it
+ * is 0, `tracking_id`; those are set here.  track_nc are the high bits for a new tracking id.
+ * Returns the record's tracking id, 0 when the event was dropped (counted).
+ */
+uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t track_nc);
+
+/* ---- reader ------------------------------------------------------------------------------- */
+
+struct ring_counters {
+	uint64_t emitted, delivered, unread, overwritten, filtered, slot_busy, no_ring, abandoned;
+};
+
+struct ctl_reader; /* one process's control file, mapped read-only; one thread at a time */
+
+/*
+ * Opens a control file.  Takes ownership of fd on success.  -EPROTO: not such a file, other
+ * version, or not sealed against shrinking; -errno otherwise.
+ */
+int ctl_reader_open(int fd, struct ctl_reader **ret_reader);
+void ctl_reader_close(struct ctl_reader *r);
+
+/* Process id as the process itself sees it (not to be trusted for identity). */
+uint32_t ctl_reader_pid(const struct ctl_reader *r);
+
+/* Called for each run of whole records of one ring, oldest first.  A non-zero return ends the poll
+ * and is passed on. */
+typedef int (*ring_batch_fn)(void *ctx, uint32_t nc_idx, uint32_t lane,
+	const struct trace_record *records, size_t count);
+
+/* Called for each new name. */
+typedef int (*ring_name_fn)(void *ctx, uint64_t id, const char *text, uint32_t len);
+
+/*
+ * Delivers all records and names that are whole and new.  dead = true after the process is
+ * gone: slots that are still being written are then counted abandoned and passed over.
+ * A live writer that holds up its ring for more than 200 ms is passed over the same way.
+ * now_ns: BOOTTIME.  Returns the number of records delivered or what a callback returned.
+ */
+long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batch_fn on_batch,
+	ring_name_fn on_name, void *ctx);
+
+/*
+ * A time before which no further record of this process will be written, were all writers prompt:
+ * now, held back by positions claimed but not whole.  Step 1 of a watermark; hardware events may
+ * be older, the merge allows for that.
+ */
+uint64_t ctl_reader_watermark(const struct ctl_reader *r, uint64_t now_ns);
+
+/* Number of rings seen, and the counters of the i-th. */
+uint32_t ctl_reader_rings(const struct ctl_reader *r);
+void ctl_reader_counters(const struct ctl_reader *r, uint32_t i, uint32_t *ret_nc_idx,
+	uint32_t *ret_lane, struct ring_counters *ret);
+
+#endif

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// shim.cpp - the one C++ file: turns C functions into Catch2 test cases.
+//
+// Catch2 throws to leave a failed REQUIRE; here nothing throws across C frames: checks report
+// through CHECKED_ELSE-like calls and the C macro returns.  The runner prints one line per skipped
+// test and ends with `N passed, N failed, N skipped`.
+
+#define CATCH_CONFIG_RUNNER
+#include <catch2/catch.hpp>
+
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tests/shim/shim.h"
+
+namespace
+{
+
+struct Pending {
+	test_fn fn;
+	std::string name, tags, file;
+	int line;
+};
+
+std::vector<Pending> &pending()
+{
+	static std::vector<Pending> list;
+	return list;
+}
+
+std::vector<std::string> infos;
+bool skipped_now;
+unsigned long passed, failed, skipped;
+
+void report(bool ok, const std::string &text, const char *file, int line)
+{
+	Catch::AssertionHandler handler("CHECK",
+		Catch::SourceLineInfo(file, static_cast<std::size_t>(line)), text,
+		Catch::ResultDisposition::ContinueOnFailure);
+	if (ok) {
+		handler.handleMessage(Catch::ResultWas::Ok, "");
+	} else {
+		std::string all;
+		for (const auto &i : infos)
+			all += i + "\n";
+		handler.handleMessage(Catch::ResultWas::ExpressionFailed, all);
+	}
+	handler.complete();
+}
+
+struct Listener : Catch::TestEventListenerBase {
+	using TestEventListenerBase::TestEventListenerBase;
+
+	void testCaseStarting(const Catch::TestCaseInfo &) override
+	{
+		infos.clear();
+		skipped_now = false;
+	}
+	void testCaseEnded(const Catch::TestCaseStats &stats) override
+	{
+		if (stats.totals.testCases.failed)
+			failed++;
+		else if (skipped_now)
+			skipped++;
+		else
+			passed++;
+	}
+};
+CATCH_REGISTER_LISTENER(Listener)
+
+} // namespace
+
+extern "C" void test_register(
+	test_fn fn, const char *name, const char *tags, const char *file, int line)
+{
+	pending().push_back({fn, name, tags, file, line});
+}
+
+extern "C" bool test_check(bool ok, const char *text, const char *file, int line)
+{
+	report(ok, text, file, line);
+	return ok;
+}
+
+extern "C" bool test_check_int(
+	bool ok, long long a, long long b, const char *text, const char *file, int line)
+{
+	report(ok, ok ? text : std::string(text) + "  [" + std::to_string(a) + " and " +
+				std::to_string(b) + "]",
+		file, line);
+	return ok;
+}
+
+extern "C" bool test_check_str(
+	const char *a, const char *b, const char *text, const char *file, int line)
+{
+	bool ok = a && b && std::string(a) == b;
+	report(ok, ok ? text : std::string(text) + "  [\"" + (a ? a : "(null)") + "\" and \"" +
+				(b ? b : "(null)") + "\"]",
+		file, line);
+	return ok;
+}
+
+extern "C" void test_skip(const char *missing, const char *file, int line)
+{
+	// A skipped test counts as an assertion so that it is not mistaken for a test without any.
+	report(true, std::string("skipped: ") + missing, file, line);
+	skipped_now = true;
+	std::printf("skipped: %s (%s)\n",
+		Catch::getResultCapture().getCurrentTestName().c_str(), missing);
+}
+
+extern "C" void test_info(const char *format, ...)
+{
+	char buf[1024];
+	va_list ap;
+	va_start(ap, format);
+	std::vsnprintf(buf, sizeof(buf), format, ap);
+	va_end(ap);
+	infos.emplace_back(buf);
+}
+
+int main(int argc, char **argv)
+{
+	for (const auto &p : pending())
+		Catch::getMutableRegistryHub().registerTest(
+			Catch::makeTestCase(new Catch::TestInvokerAsFunction(p.fn), "",
+				Catch::NameAndTags{p.name, p.tags},
+				Catch::SourceLineInfo(p.file.c_str(),
+					static_cast<std::size_t>(p.line))));
+
+	Catch::Session session;
+	session.configData().warnings = Catch::WarnAbout::NoAssertions;
+	int bad = session.applyCommandLine(argc, argv);
+	if (bad)
+		return bad;
+	int result = session.run();
+	std::printf("%lu passed, %lu failed, %lu skipped\n", passed, failed, skipped);
+	if (result == 0 && passed + skipped == 0 && !session.configData().listTests)
+		return 2; // a filter that matches nothing is not a success
+	return result ? 1 : 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shim_test.c - the runner itself: that it can pass, fail and skip.
+ *
+ * The tests tagged [.fails] are hidden from the normal run; tests/cli/shim runs them and requires the
+ * runner to report them as failed, with file and line.
+ */
+#include "tests/shim/shim.h"
+
+TEST("shim: checks that hold pass", "[shim]")
+{
+	CHECK(1 + 1 == 2);
+	CHECK_EQ(3, 3);
+	CHECK_STR("a", "a");
+}
+
+static int steps;
+
+TEST("shim: CHECK fails and goes on, REQUIRE fails and leaves", "[.fails]")
+{
+	test_info("steps so far: %d", steps);
+	CHECK(steps == 1);
+	steps++;
+	REQUIRE(steps == 0);
+	steps = 100; /* not reached: the next test sees 1 */
+}
+
+TEST("shim: the failing test left at REQUIRE", "[.fails]")
+{
+	CHECK_EQ(steps, 100);
+}
+
+TEST("shim: a skipped test is counted as skipped", "[.skips]")
+{
+	SKIP("a reason");
+}
