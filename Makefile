@@ -23,6 +23,7 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(patsubst $(BUILD)/%,%,
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
+.SECONDARY:
 MAKEFLAGS += --no-builtin-rules
 # `make setup demo` must finish setup before anything is looked up or built.
 ifneq ($(filter setup,$(MAKECMDGOALS)),)
@@ -163,7 +164,7 @@ $(BUILD)/obj/%.o: %.c | $(PB_H) $(SKEL_H)
 
 $(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h
 	$(call say,CXX)
-	$(Q)mkdir -p $(@D) && $(CXX) -std=c++14 -O0 -g -Wall -Wextra $(SAN) -I. -c $< -o $@
+	$(Q)mkdir -p $(@D) && $(CXX) -std=c++14 -O0 -g -Wall -Wextra $(if $(CI),-Werror) $(SAN) -I. -c $< -o $@
 
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(ALL_C))
 

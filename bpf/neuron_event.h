@@ -64,7 +64,8 @@ struct nev_inflight {
 	__u16 device;
 	__u16 flags;
 	__u8 nargs;
-	__u8 pad[3];
+	__u8 announced; /* a NEV_IOCTL_START was made of it */
+	__u8 pad[2];
 	__u64 args[NEV_MAX_ARGS];
 };
 
@@ -88,14 +89,38 @@ struct nev_request {
 };
 
 /* Per-CPU counters.  Identity at any quiet moment:
- * entered = done + lost_ring_full + lost_inflight_full + still in `inflight`. */
+ * entered = done + lost_ring_full + lost_inflight_full + lost_exit + still in `inflight`. */
 enum nev_counter {
 	NEV_C_ENTERED,		  /* ioctl entries on neuron files that passed the process filter */
 	NEV_C_DONE,		  /* records submitted */
 	NEV_C_LOST_RING_FULL,	  /* bpf_ringbuf_reserve failed */
 	NEV_C_LOST_INFLIGHT_FULL, /* `inflight` could not take the entry */
 	NEV_C_ARG_FAULT,	  /* argument unreadable: not a loss, the record is there */
+	NEV_C_LOST_EXIT,	  /* calls whose return was not seen, found when the thread went on */
+	NEV_C_UNTRACKED,	  /* children the process filter had no room for: they are not seen */
 	NEV_C_MAX,
+};
+
+/* Map `cpus`, one per possible CPU, mapped by the reader: reading it takes no system call and
+ * so cannot keep a program from running (the kernel skips programs while one of its own map
+ * operations is under way on the CPU). */
+struct nev_cpu {
+	__u64 counters[NEV_C_MAX];
+	/* Start time of the call that is being put into `inflight` here; 1 while the clock is being
+	 * read; 0 otherwise.  With it the reader knows how far everything older has been seen. */
+	__u64 entering_ns;
+	__u64 seq; /* records that were due, made or not; its low 32 bits go into nev_hdr */
+	__u64 pad[7];
+};
+
+/* Map `walk`, mapped by the reader: the answer of the program that walks `inflight`. */
+#define NEV_WALK_MAX 64
+struct nev_walk {
+	__u64 before_ns;    /* asked: entries that started before this and are not announced yet */
+	__u64 oldest_ns;    /* start of the oldest entry; all ones if there is none */
+	__u32 open;	    /* entries seen */
+	__u32 found_count;  /* of found[]; when it is full the rest stays for the next walk */
+	struct nev_inflight found[NEV_WALK_MAX];
 };
 
 #ifndef __bpf__
@@ -104,6 +129,8 @@ static_assert(sizeof(struct nev_ioctl) == 56, "nev_ioctl");
 static_assert(sizeof(struct nev_inflight) == 80, "nev_inflight");
 static_assert(sizeof(struct nev_file_key) == 16, "nev_file_key");
 static_assert(sizeof(struct nev_request) == 28, "nev_request");
+static_assert(sizeof(struct nev_cpu) == 128, "nev_cpu");
+static_assert(sizeof(struct nev_walk) == 24 + NEV_WALK_MAX * 80, "nev_walk");
 #endif
 
 #endif

@@ -64,10 +64,16 @@ int pb_buf_append(struct pb_buf *b, const void *data, size_t n);
 /* Adds an attribute; false when the view is full. */
 bool ntrace_event_attr(struct ntrace_event_view *e, struct pb_str key, struct pb_str value);
 
-/* Appends length prefix and message.  0 or -ENOMEM. */
+/* Appends length prefix and message: known fields, then `unknown` as it stands.  0, -ENOMEM, or
+ * -EMSGSIZE when it could exceed protobuf's 2 GiB. */
 int ntrace_event_append(struct pb_buf *b, const struct ntrace_event_view *e);
 
-/* Parses one message of len bytes (no prefix).  0; -EBADMSG with *ret_at = offset of the fault. */
+/*
+ * Parses one message of len bytes (no prefix).  0; -EBADMSG with *ret_at = offset of the field at fault.
+ * A known field with a wire type that is not its own is a fault.  Strings of the view are never NULL.
+ * Attributes keep their order, equal keys included; those beyond NTRACE_EVENT_MAX_ATTRS count as unknown
+ * fields.  A record that must be kept to the byte is copied from the input, not encoded anew.
+ */
 int ntrace_event_parse(const uint8_t *buf, size_t len, struct ntrace_event_view *e, size_t *ret_at);
 
 #endif

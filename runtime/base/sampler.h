@@ -2,8 +2,8 @@
 /*
  * sampler.h - raw host samples: per-CPU time from /proc/stat, resident bytes from /proc/<pid>/statm.
  *
- * The caller keeps the file descriptors open through the sampler and calls from one thread.
- * Values are raw counters; utilisation is computed where the samples are merged.
+ * Keeps no state and no descriptor between calls; any thread may call.  Values are raw counters;
+ * utilisation is computed where the samples are merged.
  */
 #ifndef NTRACE_BASE_SAMPLER_H
 #define NTRACE_BASE_SAMPLER_H
@@ -20,7 +20,8 @@ struct sampler_cpu {
 	uint64_t total; /* busy + idle + iowait */
 };
 
-/* Fills up to max rows in CPU order from the text of /proc/stat; returns how many. */
+/* Fills up to max rows in CPU order from the text of /proc/stat; returns how many.  Rows of CPUs that are
+ * offline are missing there and here. */
 int sampler_parse_stat(const char *text, struct sampler_cpu *rows, int max);
 
 /* Reads /proc/stat; rows or -errno. */

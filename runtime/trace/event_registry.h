@@ -34,6 +34,7 @@ enum trace_form {
 	FORM_BOOL,     /* "true" / "false" (ours: no source says) */
 	FORM_INTERNED, /* decimal id; the name follows as `model_name` where one is known */
 	FORM_USAGE,    /* name of a dma_mem_usage_type; decimal when out of range */
+	FORM_HOST_NS,  /* decimal; a host time: BOOTTIME in a ring, epoch ns at output */
 };
 
 enum trace_width { FIELD_U8, FIELD_U16, FIELD_U32, FIELD_U64, FIELD_I32 };

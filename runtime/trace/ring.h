@@ -155,7 +155,9 @@ long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batc
  */
 uint64_t ctl_reader_watermark(const struct ctl_reader *r, uint64_t now_ns);
 
-/* Number of rings seen, and the counters of the i-th. */
+/* Number of rows of counters: one per ring seen; the row of TRACE_NC_UNKNOWN always exists, also
+ * before its ring does, and carries the events that found no ring.  Live numbers are those of the last
+ * poll except `emitted` and what follows from it. */
 uint32_t ctl_reader_rings(const struct ctl_reader *r);
 void ctl_reader_counters(const struct ctl_reader *r, uint32_t i, uint32_t *ret_nc_idx,
 	uint32_t *ret_lane, struct ring_counters *ret);

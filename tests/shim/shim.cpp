@@ -7,6 +7,7 @@
 // test and ends with `N passed, N failed, N skipped`.
 
 #define CATCH_CONFIG_RUNNER
+#define CATCH_CONFIG_PREFIX_ALL // the short macro names belong to shim.h
 #include <catch2/catch.hpp>
 
 #include <cstdarg>

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent.h - what all subcommands share: their table, exit codes, and how messages look.
+ */
+#ifndef NTRACE_AGENT_H
+#define NTRACE_AGENT_H
+
+#include <argp.h>
+
+enum agent_exit {
+#define EXIT_CODE(id, number, text) EXIT_##id = (number),
+#include "agent/exit_codes.def"
+#undef EXIT_CODE
+};
+
+/* argv[0] is the subcommand's name.  Returns an exit code. */
+typedef int (*agent_cmd_fn)(int argc, char **argv);
+
+struct agent_cmd {
+	const char *name;
+	agent_cmd_fn run;
+	const char *help;
+};
+
+int cmd_record(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
+int cmd_salvage(int argc, char **argv);
+int cmd_dump(int argc, char **argv);
+int cmd_check(int argc, char **argv);
+
+/* One line on stderr, "ntrace: " before it. */
+void agent_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * argp_parse for a subcommand: usage errors exit with EXIT_USAGE, --help and --usage name the
+ * subcommand.  name is e.g. "ntrace record".  in_order: stop at the first non-option.
+ */
+void agent_parse(
+	const struct argp *argp, const char *name, int argc, char **argv, int in_order, void *input);
+
+/* The exit code for a negative errno met while reading input. */
+int agent_exit_for_input(int error);
+
+#endif

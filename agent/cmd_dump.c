@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_dump.c - `ntrace dump`.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agent/agent.h"
+#include "agent/output/dump.h"
+#include "runtime/base/file.h"
+
+#define MAX_FILE ((size_t)8 << 30)
+
+struct dump_args {
+	const char *path;
+	enum dump_kind kind;
+	enum dump_format format;
+};
+
+static const struct argp_option options[] = {
+	{ "as", 'k', "KIND", 0,
+		"What the file is: ntrace, trace_info, cpu_util or host_mem (default: by name, else by "
+		"content)",
+		0 },
+	{ "text", 't', 0, 0, "Print an ntrace.pb as a timeline instead of JSON lines", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct dump_args *a = state->input;
+
+	switch (key) {
+	case 'k':
+		a->kind = dump_kind_by_name(arg);
+		if (a->kind == DUMP_UNKNOWN)
+			argp_error(state,
+				"--as: '%s' is none of ntrace, trace_info, cpu_util, host_mem", arg);
+		return 0;
+	case 't':
+		a->format = DUMP_TEXT;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->path)
+			argp_error(state, "one file at a time");
+		a->path = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "no file given");
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = { options, parse, "FILE",
+	"Prints ntrace.pb, trace_info.pb, cpu_util.pb or host_mem.pb, one line per message.", 0, 0, 0 };
+
+int cmd_dump(int argc, char **argv)
+{
+	struct dump_args a = { 0 };
+	_cleanup_free_ char *data = NULL;
+	size_t size = 0, at = 0;
+	struct stat st;
+
+	agent_parse(&argp, "ntrace dump", argc, argv, 0, &a);
+	if (stat(a.path, &st) == 0 && S_ISDIR(st.st_mode)) {
+		agent_message("dump: %s is a directory; name a .pb file in it", a.path);
+		return EXIT_USAGE;
+	}
+	int rc = file_read(a.path, MAX_FILE, &data, &size);
+	if (rc < 0) {
+		agent_message("dump: cannot read %s: %s", a.path, strerror(-rc));
+		return agent_exit_for_input(rc);
+	}
+	if (a.kind == DUMP_UNKNOWN)
+		a.kind = dump_sniff(a.path, (const uint8_t *)data, size);
+	if (a.kind == DUMP_UNKNOWN) {
+		agent_message("dump: %s is none of ntrace.pb, trace_info.pb, cpu_util.pb, host_mem.pb "
+			      "(--as KIND reads it all the same)",
+			a.path);
+		return EXIT_DATA;
+	}
+	rc = dump_print(stdout, a.kind, a.format, (const uint8_t *)data, size, &at);
+	if (rc < 0) {
+		fflush(stdout);
+		agent_message("dump: %s is damaged at byte %zu of %zu; what stands before it was printed",
+			a.path, at, size);
+		return EXIT_DATA;
+	}
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		agent_message("dump: cannot write to standard output: %s", strerror(errno));
+		return EXIT_ENVIRONMENT;
+	}
+	return EXIT_OK;
+}

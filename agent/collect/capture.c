@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * capture.c - the recorder's loop: sources in, frames out.
+ *
+ * Signals: SIGINT from the terminal reaches the command as well, so the recorder only goes on until
+ * the command has ended; a signal sent to the recorder alone (kill) is passed on.
+ * A second SIGINT stops the recording without waiting.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/collect/capture.h"
+#include "agent/collect/command.h"
+#include "agent/collect/host.h"
+#include "agent/collect/ioctl_hooks.h"
+#include "agent/collect/runtimes.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/file.h"
+#include "runtime/base/sampler.h"
+#include "runtime/record/header.h"
+#include "runtime/record/recording.h"
+
+#define DRAIN_MS 10
+#define TICKS_PER_FLUSH 10   /* 100 ms */
+#define TICKS_PER_SAMPLE 100 /* 1 s */
+#define MAX_PIDS 1024
+
+struct capture {
+	const struct capture_options *o;
+	struct capture_result *ret;
+	struct rec_writer *rec;
+	struct ioctl_hooks *hooks;
+	struct runtimes *runtimes;
+	struct command command;
+	int epoll_fd, tick_fd, set_fd, signal_fd;
+	unsigned ticks;
+	unsigned sigints;
+	uint32_t end_reason;
+	bool ended;
+	uint64_t kernel_watermark;
+	uint32_t announced_devices;
+	uint32_t pids[MAX_PIDS]; /* processes whose memory is sampled */
+	unsigned pid_count;
+};
+
+static int put(struct capture *c, enum rec_type type, uint16_t source, const void *data, size_t size)
+{
+	return rec_writer_frame(c->rec, type, source, data, size, NULL, 0);
+}
+
+/* ---- frames of the recorder itself -------------------------------------------------------- */
+
+static int put_clock(struct capture *c)
+{
+	struct clock_snapshot s = clock_snapshot_take();
+
+	return put(c, REC_CLOCK, REC_SOURCE_RECORDER, &s, sizeof(s));
+}
+
+static int put_cpus(struct capture *c)
+{
+	static struct sampler_cpu rows[SAMPLER_MAX_CPUS];
+	int n = sampler_cpus(rows, SAMPLER_MAX_CPUS);
+
+	return n <= 0 ? 0
+		      : put(c, REC_CPU, REC_SOURCE_RECORDER, rows, (size_t)n * sizeof(rows[0]));
+}
+
+static int put_memory(struct capture *c, uint32_t pid)
+{
+	struct rec_mem m = { .pid = pid };
+
+	if (sampler_rss((pid_t)pid, &m.rss_bytes) < 0)
+		return 0; /* it is gone */
+	return put(c, REC_MEM, REC_SOURCE_RECORDER, &m, sizeof(m));
+}
+
+/* Notes a process whose memory is sampled from now on. */
+static int know_pid(struct capture *c, uint32_t pid)
+{
+	for (unsigned i = c->pid_count; i-- > 0;)
+		if (c->pids[i] == pid)
+			return 0;
+	if (c->pid_count == MAX_PIDS)
+		return 0;
+	c->pids[c->pid_count++] = pid;
+	return put_memory(c, pid);
+}
+
+static void add_counter(
+	struct rec_counter *rows, size_t *n, enum rec_counter_id id, uint32_t sub, uint64_t value)
+{
+	rows[(*n)++] = (struct rec_counter){ .id = id, .sub = sub, .value = value };
+}
+
+static int put_kernel_counters(struct capture *c)
+{
+	uint64_t k[NEV_C_MAX], open, received;
+	struct rec_counter rows[8];
+	size_t n = 0;
+	int rc = ioctl_hooks_counters(c->hooks, k, &open, &received);
+
+	if (rc < 0)
+		return rc;
+	add_counter(rows, &n, REC_C_KERNEL_ENTERED, 0, k[NEV_C_ENTERED]);
+	add_counter(rows, &n, REC_C_KERNEL_DONE, 0, k[NEV_C_DONE]);
+	add_counter(rows, &n, REC_C_KERNEL_OPEN, 0, open);
+	add_counter(rows, &n, REC_C_KERNEL_RING_FULL, 0, k[NEV_C_LOST_RING_FULL]);
+	add_counter(rows, &n, REC_C_KERNEL_INFLIGHT_FULL, 0, k[NEV_C_LOST_INFLIGHT_FULL]);
+	add_counter(rows, &n, REC_C_KERNEL_ARG_FAULT, 0, k[NEV_C_ARG_FAULT]);
+	add_counter(rows, &n, REC_C_KERNEL_RECEIVED, 0, received);
+	return put(c, REC_COUNTERS, REC_SOURCE_KERNEL, rows, n * sizeof(rows[0]));
+}
+
+static int put_runtime_counters(struct capture *c, uint16_t source, const struct ctl_reader *reader)
+{
+	for (uint32_t i = 0; i < ctl_reader_rings(reader); i++) {
+		struct rec_counter rows[8];
+		struct ring_counters v;
+		uint32_t nc, lane;
+		size_t n = 0;
+
+		ctl_reader_counters(reader, i, &nc, &lane, &v);
+		add_counter(rows, &n, REC_C_RUNTIME_EMITTED, nc, v.emitted);
+		add_counter(rows, &n, REC_C_RUNTIME_DELIVERED, nc, v.delivered);
+		add_counter(rows, &n, REC_C_RUNTIME_UNREAD, nc, v.unread);
+		add_counter(rows, &n, REC_C_RUNTIME_OVERWRITTEN, nc, v.overwritten);
+		add_counter(rows, &n, REC_C_RUNTIME_FILTERED, nc, v.filtered);
+		add_counter(rows, &n, REC_C_RUNTIME_SLOT_BUSY, nc, v.slot_busy);
+		add_counter(rows, &n, REC_C_RUNTIME_NO_RING, nc, v.no_ring);
+		add_counter(rows, &n, REC_C_RUNTIME_ABANDONED, nc, v.abandoned);
+		int rc = put(c, REC_COUNTERS, source, rows, n * sizeof(rows[0]));
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int put_own_cost(struct capture *c)
+{
+	struct rusage u;
+	struct rec_counter rows[3];
+	size_t n = 0;
+
+	getrusage(RUSAGE_SELF, &u);
+	uint64_t ns = ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * 1000000000u +
+		((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000u;
+	add_counter(rows, &n, REC_C_AGENT_CPU_NS, 0, ns);
+	add_counter(rows, &n, REC_C_AGENT_BYTES, 0, rec_writer_bytes(c->rec));
+	add_counter(rows, &n, REC_C_AGENT_REFUSED, 0, runtimes_refused(c->runtimes));
+	return put(c, REC_COUNTERS, REC_SOURCE_RECORDER, rows, n * sizeof(rows[0]));
+}
+
+static int put_counters(struct capture *c)
+{
+	struct runtime_source s;
+	uint64_t mark;
+	int rc = put_kernel_counters(c);
+
+	for (unsigned i = 0; rc == 0 && runtimes_get(c->runtimes, i, &s, &mark); i++)
+		rc = put_runtime_counters(c, s.source, runtimes_reader(c->runtimes, i));
+	return rc < 0 ? rc : put_own_cost(c);
+}
+
+static int put_watermarks(struct capture *c)
+{
+	struct runtime_source s;
+	uint64_t mark;
+	int rc = put(c, REC_WATERMARK, REC_SOURCE_KERNEL, &c->kernel_watermark, sizeof(mark));
+
+	for (unsigned i = 0; rc == 0 && runtimes_get(c->runtimes, i, &s, &mark); i++)
+		rc = put(c, REC_WATERMARK, s.source, &mark, sizeof(mark));
+	return rc;
+}
+
+/* ---- sources ------------------------------------------------------------------------------ */
+
+static int on_kernel(void *ctx, const void *records, size_t size)
+{
+	struct capture *c = ctx;
+	const uint8_t *p = records, *end = p + size;
+	uint32_t last = 0;
+
+	while (p + sizeof(struct nev_ioctl) <= end) {
+		struct nev_ioctl e;
+		memcpy(&e, p, sizeof(e));
+		if (e.tgid != last) {
+			int rc = know_pid(c, e.tgid);
+			if (rc < 0)
+				return rc;
+			last = e.tgid;
+		}
+		p += sizeof(e) + (size_t)e.hdr.nargs * sizeof(uint64_t);
+	}
+	return put(c, REC_KERNEL, REC_SOURCE_KERNEL, records, size);
+}
+
+static int on_process(void *ctx, const struct runtime_source *s)
+{
+	struct capture *c = ctx;
+	struct rec_process p = { .pid = (uint32_t)s->pid, .is_virtual = s->is_virtual };
+
+	memcpy(p.comm, s->comm, sizeof(p.comm));
+	int rc = put(c, REC_PROCESS, s->source, &p, sizeof(p));
+	return rc < 0 ? rc : know_pid(c, p.pid);
+}
+
+static int on_records(void *ctx, const struct runtime_source *s, uint32_t nc_idx, uint32_t lane,
+	const struct trace_record *records, size_t count)
+{
+	struct capture *c = ctx;
+	struct rec_runtime head = { .nc_idx = nc_idx, .lane = lane };
+
+	return rec_writer_frame(c->rec, REC_RUNTIME, s->source, &head, sizeof(head), records,
+		count * sizeof(*records));
+}
+
+static int on_name(
+	void *ctx, const struct runtime_source *s, uint64_t id, const char *text, uint32_t len)
+{
+	struct capture *c = ctx;
+	struct rec_name head = { .id = id };
+
+	return rec_writer_frame(c->rec, REC_NAME, s->source, &head, sizeof(head), text, len);
+}
+
+static int follow_devices(struct capture *c)
+{
+	int n = ioctl_hooks_scan_devices(c->hooks, c->o->device_root);
+
+	while (n > 0 && c->announced_devices < (uint32_t)n) {
+		struct rec_device d = {
+			.index = ioctl_hooks_device(c->hooks, (int)c->announced_devices++),
+			.is_virtual = c->o->device_root != NULL,
+		};
+		int rc = put(c, REC_DEVICE, REC_SOURCE_RECORDER, &d, sizeof(d));
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int drain(struct capture *c)
+{
+	/* Runtimes first: what a span contains is then at least as complete as the span. */
+	long n = runtimes_poll(c->runtimes, c->ended);
+
+	if (n < 0)
+		return (int)n;
+	n = ioctl_hooks_drain(c->hooks, on_kernel, c, &c->kernel_watermark);
+	return n < 0 ? (int)n : 0;
+}
+
+/* ---- the loop ----------------------------------------------------------------------------- */
+
+static int sample(struct capture *c)
+{
+	int rc = put_clock(c);
+
+	if (rc == 0)
+		rc = put_cpus(c);
+	for (unsigned i = 0; rc == 0 && i < c->pid_count; i++)
+		rc = put_memory(c, c->pids[i]);
+	return rc < 0 ? rc : put_counters(c);
+}
+
+static int on_tick(struct capture *c)
+{
+	uint64_t expirations;
+	int rc;
+
+	if (read(c->tick_fd, &expirations, sizeof(expirations)) < 0)
+		return 0;
+	rc = drain(c);
+	c->ticks++;
+	if (rc == 0 && c->ticks % TICKS_PER_FLUSH == 0) {
+		rc = follow_devices(c);
+		if (rc == 0)
+			rc = put_watermarks(c);
+		if (rc == 0)
+			rc = rec_writer_flush(c->rec);
+	}
+	if (rc == 0 && c->ticks % TICKS_PER_SAMPLE == 0)
+		rc = sample(c);
+	return rc;
+}
+
+/* A far-away realtime timer: reading it fails with ECANCELED when the clock is set. */
+static int arm_clock_watch(int fd)
+{
+	struct itimerspec far = { .it_value = { .tv_sec = INT32_MAX } };
+
+	return timerfd_settime(
+		fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far, NULL);
+}
+
+static int on_clock_set(struct capture *c)
+{
+	uint64_t expirations;
+
+	if (read(c->set_fd, &expirations, sizeof(expirations)) < 0 && errno != ECANCELED)
+		return 0;
+	arm_clock_watch(c->set_fd);
+	return put_clock(c);
+}
+
+static void on_signal(struct capture *c)
+{
+	struct signalfd_siginfo si;
+
+	if (read(c->signal_fd, &si, sizeof(si)) != (ssize_t)sizeof(si))
+		return;
+	if (si.ssi_code <= 0 && c->command.pid > 0) /* sent by a process, to us alone */
+		kill(c->command.pid, (int)si.ssi_signo);
+	if (si.ssi_signo == SIGINT && ++c->sigints == 2) {
+		c->ended = true;
+		c->end_reason = 1;
+	}
+}
+
+static int dispatch(struct capture *c, int fd)
+{
+	if (fd == c->tick_fd)
+		return on_tick(c);
+	if (fd == c->set_fd)
+		return on_clock_set(c);
+	if (fd == runtimes_fd(c->runtimes))
+		return runtimes_serve(c->runtimes);
+	if (fd == c->signal_fd) {
+		on_signal(c);
+		return 0;
+	}
+	if (fd == c->command.pidfd) {
+		c->ret->wait_status = command_reap(&c->command);
+		c->ended = true;
+	}
+	return 0;
+}
+
+static int loop(struct capture *c)
+{
+	while (!c->ended) {
+		struct epoll_event ev[8];
+		int n = epoll_wait(c->epoll_fd, ev, 8, -1);
+
+		for (int i = 0; i < n; i++) {
+			int rc = dispatch(c, ev[i].data.fd);
+			if (rc < 0)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+static int watch(struct capture *c, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+static int open_loop(struct capture *c)
+{
+	struct itimerspec tick = { .it_interval = { .tv_nsec = DRAIN_MS * 1000000L },
+		.it_value = { .tv_nsec = DRAIN_MS * 1000000L } };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	c->tick_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	c->set_fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	c->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (c->epoll_fd < 0 || c->tick_fd < 0 || c->set_fd < 0 || c->signal_fd < 0)
+		return -errno;
+	if (timerfd_settime(c->tick_fd, 0, &tick, NULL) < 0)
+		return -errno;
+	arm_clock_watch(c->set_fd);
+	int fds[] = { c->tick_fd, c->set_fd, c->signal_fd, runtimes_fd(c->runtimes) };
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
+		int rc = watch(c, fds[i]);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* Last drain, last counters, end frame. */
+static int finish(struct capture *c)
+{
+	struct rec_end end = { .wait_status = c->ret->wait_status, .reason = c->end_reason };
+	int rc;
+
+	runtimes_disable(c->runtimes);
+	runtimes_serve(c->runtimes); /* an announcement that came with the last breath */
+	rc = drain(c);
+	if (rc == 0)
+		rc = sample(c);
+	if (rc == 0)
+		rc = put_watermarks(c);
+	return rc < 0 ? rc : put(c, REC_END, REC_SOURCE_RECORDER, &end, sizeof(end));
+}
+
+/* ---- start and end ------------------------------------------------------------------------ */
+
+static int fail(struct capture *c, enum capture_stage stage, int error, const char *what)
+{
+	c->ret->stage = stage;
+	c->ret->error = error;
+	if (what)
+		snprintf(c->ret->why, sizeof(c->ret->why), "%s: %s", what, strerror(-error));
+	return error;
+}
+
+static int put_header(struct capture *c)
+{
+	_cleanup_free_ char *text = NULL;
+	struct host h;
+
+	host_read(&h, c->o->device_root, NULL);
+	struct rec_header_info info = {
+		.producer = "ntrace " NTRACE_VERSION,
+		.instance_id = h.instance_id,
+		.host = h.uts.nodename,
+		.kernel = h.uts.release,
+		.machine = h.uts.machine,
+		.driver = h.driver[0] ? h.driver : NULL,
+		.hooks = ioctl_hooks_names(c->hooks),
+		.is_virtual = c->o->device_root != NULL,
+		.all_processes = c->o->all_processes,
+		.kernel_ring_bytes = c->o->kernel_ring_bytes,
+		.ring_capacity = c->o->ring_capacity,
+	};
+	int rc = rec_header_text(&info, &text);
+	return rc < 0 ? rc : put(c, REC_HEADER, REC_SOURCE_RECORDER, text, strlen(text));
+}
+
+static int put_start(struct capture *c)
+{
+	struct rec_process p = { .pid = (uint32_t)c->command.pid };
+	int rc = put_header(c);
+
+	if (rc == 0)
+		rc = put_clock(c);
+	if (rc == 0)
+		rc = put_cpus(c);
+	if (rc == 0)
+		rc = follow_devices(c);
+	if (rc == 0)
+		rc = put(c, REC_PROCESS, REC_SOURCE_KERNEL, &p, sizeof(p));
+	return rc < 0 ? rc : rec_writer_flush(c->rec);
+}
+
+/* Removes the recording that was just begun, and the output directory if it was ours alone. */
+static void discard(struct capture *c)
+{
+	char path[4200];
+
+	rec_writer_close(c->rec);
+	c->rec = NULL;
+	snprintf(path, sizeof(path), "%s/" REC_SEGMENT_FORMAT, c->ret->rec_path, 0);
+	unlink(path);
+	rmdir(c->ret->rec_path);
+	rmdir(c->o->out_dir); /* fails when it holds anything else */
+}
+
+static int open_hooks(struct capture *c)
+{
+	struct ioctl_hooks_options ho = { .ring_bytes = c->o->kernel_ring_bytes,
+		.all_processes = c->o->all_processes };
+	int rc = ioctl_hooks_open(&ho, &c->hooks, c->ret->why, sizeof(c->ret->why));
+
+	return rc < 0 ? fail(c, CAPTURE_HOOKS, rc, NULL) : 0;
+}
+
+static int open_output(struct capture *c)
+{
+	char what[4200];
+	int rc = file_mkdirs(c->o->out_dir);
+
+	snprintf(what, sizeof(what), "cannot create %s", c->o->out_dir);
+	if (rc < 0)
+		return fail(c, CAPTURE_OUTPUT, rc, what);
+	if (asprintf(&c->ret->rec_path, "%s/%s", c->o->out_dir, REC_DIR) < 0) {
+		c->ret->rec_path = NULL;
+		return fail(c, CAPTURE_OUTPUT, -ENOMEM, what);
+	}
+	snprintf(what, sizeof(what), "cannot create %s", c->ret->rec_path);
+	rc = rec_writer_open(c->ret->rec_path, &c->rec);
+	if (rc < 0 && rc != -EEXIST)
+		rmdir(c->o->out_dir);
+	return rc < 0 ? fail(c, CAPTURE_OUTPUT, rc, what) : 0;
+}
+
+static int open_command(struct capture *c, char *const argv[])
+{
+	int rc = command_prepare(&c->command, argv, runtimes_socket_name(c->runtimes));
+
+	if (rc == 0)
+		rc = ioctl_hooks_track(c->hooks, c->command.pid);
+	if (rc == 0)
+		rc = watch(c, c->command.pidfd);
+	if (rc == 0)
+		rc = put_start(c);
+	if (rc < 0) {
+		discard(c);
+		return fail(c, CAPTURE_OUTPUT, rc, "cannot begin the recording");
+	}
+	rc = command_go(&c->command);
+	if (rc < 0) {
+		discard(c);
+		return fail(c, CAPTURE_EXEC, rc, argv[0]);
+	}
+	return 0;
+}
+
+/* The command is left to itself, its status still awaited. */
+static void wait_for_command(struct capture *c)
+{
+	struct signalfd_siginfo si;
+	sigset_t none;
+
+	while (read(c->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si))
+		;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (c->command.pid > 0)
+		c->ret->wait_status = command_reap(&c->command);
+}
+
+static int run(struct capture *c, char *const argv[])
+{
+	struct runtimes_sink sink = {
+		.on_process = on_process, .on_records = on_records, .on_name = on_name, .ctx = c
+	};
+	int rc = open_hooks(c);
+
+	if (rc < 0)
+		return rc;
+	rc = runtimes_open(c->o->ring_capacity, REC_SOURCE_RUNTIME0, &sink, &c->runtimes);
+	if (rc == 0)
+		rc = open_loop(c);
+	if (rc < 0)
+		return fail(c, CAPTURE_HOOKS, rc, "cannot set up the recorder");
+	rc = open_output(c);
+	if (rc == 0)
+		rc = open_command(c, argv);
+	if (rc < 0)
+		return rc;
+
+	rc = loop(c);
+	if (rc == 0)
+		rc = finish(c);
+	c->ret->rec_bytes = rec_writer_bytes(c->rec);
+	int closed = rec_writer_close(c->rec);
+	c->rec = NULL;
+	if (rc == 0)
+		rc = closed;
+	if (rc < 0) {
+		fail(c, CAPTURE_RUN, rc, "the recording ends early");
+		runtimes_disable(c->runtimes);
+		wait_for_command(c);
+		return rc;
+	}
+	c->ret->stage = CAPTURE_DONE;
+	return 0;
+}
+
+int capture_run(const struct capture_options *o, char *const argv[], struct capture_result *ret)
+{
+	struct capture *c = calloc(1, sizeof(*c));
+
+	memset(ret, 0, sizeof(*ret));
+	ret->wait_status = -1;
+	if (!c)
+		return ret->error = -ENOMEM;
+	c->o = o;
+	c->ret = ret;
+	c->command = COMMAND_NONE;
+	c->epoll_fd = c->tick_fd = c->set_fd = c->signal_fd = -1;
+	int rc = run(c, argv);
+	command_close(&c->command);
+	if (c->rec)
+		rec_writer_close(c->rec);
+	runtimes_close(c->runtimes);
+	ioctl_hooks_close(c->hooks);
+	cleanup_close(&c->epoll_fd);
+	cleanup_close(&c->tick_fd);
+	cleanup_close(&c->set_fd);
+	cleanup_close(&c->signal_fd);
+	free(c);
+	return rc;
+}
+
+void capture_result_free(struct capture_result *r)
+{
+	free(r->rec_path);
+	r->rec_path = NULL;
+}

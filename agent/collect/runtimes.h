@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runtimes.h - processes with our runtime: they announce themselves on a socket, hand over their
+ * control memfd, and their rings are followed until they and the records are gone.
+ *
+ * Owner: the recorder; one thread.  The socket lies in the abstract name space under a random
+ * name, so nothing is left behind whatever becomes of the recorder.  Clients are not trusted: the pid
+ * comes from the kernel, the memfd is validated by ctl_reader_open, messages have a fixed size.
+ */
+#ifndef NTRACE_COLLECT_RUNTIMES_H
+#define NTRACE_COLLECT_RUNTIMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/trace/ring.h"
+
+#define RUNTIMES_MAX 1024
+
+struct runtimes;
+
+struct runtime_source {
+	uint16_t source; /* number in the recording */
+	pid_t pid;	 /* initial pid namespace of the recorder */
+	bool is_virtual;
+	char comm[16];
+};
+
+/* What the recorder does with news.  All return 0 or -errno, which ends the poll. */
+struct runtimes_sink {
+	int (*on_process)(void *ctx, const struct runtime_source *s);
+	int (*on_records)(void *ctx, const struct runtime_source *s, uint32_t nc_idx, uint32_t lane,
+		const struct trace_record *records, size_t count);
+	int (*on_name)(void *ctx, const struct runtime_source *s, uint64_t id, const char *text,
+		uint32_t len);
+	void *ctx;
+};
+
+/* ring_capacity: wish in records per core, 0 = the runtime's default.  0 or -errno. */
+int runtimes_open(uint32_t ring_capacity, uint16_t first_source, const struct runtimes_sink *sink,
+	struct runtimes **ret);
+void runtimes_close(struct runtimes *r);
+
+/* Value for NTRACE_SOCKET. */
+const char *runtimes_socket_name(const struct runtimes *r);
+
+/* One descriptor for poll/epoll: readable when runtimes_serve has something to do. */
+int runtimes_fd(const struct runtimes *r);
+
+/* Accepts and answers announcements, notices ends.  Never blocks.  0 or -errno of the sink. */
+int runtimes_serve(struct runtimes *r);
+
+/* Delivers what is new in all rings.  ended: the capture is over; rings of ended processes are
+ * emptied, also of slots that nobody will finish.  Number of records or -errno. */
+long runtimes_poll(struct runtimes *r, bool ended);
+
+/* Tells all runtimes that the agent no longer wants events. */
+void runtimes_disable(struct runtimes *r);
+
+/* The i-th source and its watermark; returns false beyond the last. */
+bool runtimes_get(
+	const struct runtimes *r, unsigned i, struct runtime_source *ret, uint64_t *ret_watermark);
+
+/* Reader of the i-th source, for its counters. */
+const struct ctl_reader *runtimes_reader(const struct runtimes *r, unsigned i);
+
+/* Announcements that were refused because the file was not what it should be. */
+uint64_t runtimes_refused(const struct runtimes *r);
+
+#endif

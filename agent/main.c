@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main.c - the table of subcommands, and the little that they share.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+
+static const struct agent_cmd commands[] = {
+	{ "record", cmd_record, "run a command and record it, the driver's ioctls and the device" },
+	{ "replay", cmd_replay, "merge a recording again" },
+	{ "salvage", cmd_salvage, "merge what a killed `record` left behind" },
+	{ "dump", cmd_dump, "print a .pb file as JSON lines or as a timeline" },
+	{ "check", cmd_check, "list what this machine allows" },
+};
+
+static const struct {
+	int number;
+	const char *text;
+} exit_codes[] = {
+#define EXIT_CODE(id, number, text) { number, text },
+#include "agent/exit_codes.def"
+#undef EXIT_CODE
+};
+
+static void print_help(FILE *f)
+{
+	fprintf(f, "Usage: ntrace COMMAND [OPTION...] [ARG...]\n\n"
+		   "One timeline of what a program asked of an AWS Neuron accelerator, what the\n"
+		   "kernel driver did, and what the device ran.\n\nCommands:\n");
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		fprintf(f, "  %-9s %s\n", commands[i].name, commands[i].help);
+	fprintf(f, "\n`ntrace COMMAND --help` shows a command's options.\n\nExit codes:\n");
+	for (size_t i = 0; i < sizeof(exit_codes) / sizeof(*exit_codes); i++)
+		fprintf(f, "  %-4d %s\n", exit_codes[i].number, exit_codes[i].text);
+	fprintf(f, "\n`record` otherwise returns the command's own status, 128+n when signal n "
+		   "killed it.\n");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		print_help(stdout);
+		return EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("ntrace %s\n", NTRACE_VERSION);
+		return EXIT_OK;
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	agent_message("no command named '%s'; `ntrace --help` lists them", argv[1]);
+	return EXIT_USAGE;
+}

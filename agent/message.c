@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * message.c - messages and option parsing, the same for every subcommand.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent.h"
+
+void agent_message(const char *format, ...)
+{
+	char line[2048];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(line, sizeof(line), format, ap);
+	va_end(ap);
+	fprintf(stderr, "ntrace: %s\n", line);
+}
+
+void agent_parse(
+	const struct argp *argp, const char *name, int argc, char **argv, int in_order, void *input)
+{
+	/* argp takes the program's name for usage texts from argv[0]. */
+	argv[0] = (char *)name;
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(argp, argc, argv, in_order ? ARGP_IN_ORDER : 0, NULL, input);
+}
+
+static const struct {
+	int error, code;
+} input_codes[] = {
+	{ -EPROTO, EXIT_DATA },
+	{ -EBADMSG, EXIT_DATA },
+	{ -EPROTONOSUPPORT, EXIT_DATA },
+	{ -ENOMEM, EXIT_INTERNAL },
+};
+
+int agent_exit_for_input(int error)
+{
+	for (size_t i = 0; i < sizeof(input_codes) / sizeof(*input_codes); i++)
+		if (input_codes[i].error == error)
+			return input_codes[i].code;
+	return EXIT_ENVIRONMENT;
+}

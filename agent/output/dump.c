@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dump.c - one line per message: JSON by the message's descriptor, or text for a timeline.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/output/dump.h"
+#include "agent/output/message_json.h"
+#include "proto/delimited.h"
+#include "proto/neuron_trace.pb-c.h"
+#include "runtime/trace/event_registry.h"
+
+struct kind_row {
+	enum dump_kind kind;
+	const char *name;
+	const ProtobufCMessageDescriptor *descriptor;
+	bool delimited;
+};
+
+static const struct kind_row kinds[] = {
+	{ DUMP_NTRACE, "ntrace", &ntff__ntrace_event__descriptor, true },
+	{ DUMP_CPU_UTIL, "cpu_util", &ntff__cpu_util__descriptor, true },
+	{ DUMP_HOST_MEM, "host_mem", &ntff__host_mem_usage__descriptor, true },
+	{ DUMP_TRACE_INFO, "trace_info", &ntff__ntrace_info__descriptor, false },
+};
+
+static const struct kind_row *kind_find(enum dump_kind kind)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (kinds[i].kind == kind)
+			return &kinds[i];
+	return NULL;
+}
+
+enum dump_kind dump_kind_by_name(const char *name)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(kinds[i].name, name))
+			return kinds[i].kind;
+	return DUMP_UNKNOWN;
+}
+
+/* Does the file begin with a message of this kind that has no unknown field? */
+static bool parses_as(const struct kind_row *k, const uint8_t *data, size_t size)
+{
+	const uint8_t *msg = data;
+	size_t len = size, pos = 0;
+
+	if (k->delimited && pb_delimited_next(data, size, &pos, &msg, &len) != 1)
+		return false;
+	ProtobufCMessage *m = protobuf_c_message_unpack(k->descriptor, NULL, len, msg);
+	if (!m)
+		return false;
+	bool fits = m->n_unknown_fields == 0 && len > 0;
+	protobuf_c_message_free_unpacked(m, NULL);
+	return fits;
+}
+
+enum dump_kind dump_sniff(const char *path, const uint8_t *data, size_t size)
+{
+	const char *base = strrchr(path, '/');
+
+	base = base ? base + 1 : path;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		size_t len = strlen(kinds[i].name);
+		if (!strncmp(base, kinds[i].name, len) && !strcmp(base + len, ".pb"))
+			return kinds[i].kind;
+	}
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (parses_as(&kinds[i], data, size))
+			return kinds[i].kind;
+	return DUMP_UNKNOWN;
+}
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+static const char *event_name(const Ntff__NtraceEvent *e)
+{
+	const struct trace_event_info *info = trace_event_info(e->event_type);
+
+	if (e->hint && *e->hint)
+		return e->hint;
+	return info ? info->name : "?";
+}
+
+static void print_json(FILE *f, const ProtobufCMessage *m)
+{
+	struct json_out j = { .f = f };
+
+	json_begin(&j, '{');
+	if (m->descriptor == &ntff__ntrace_event__descriptor) {
+		const char *name = event_name((const Ntff__NtraceEvent *)m);
+		json_key(&j, "name");
+		json_string(&j, name, strlen(name));
+	}
+	message_json_members(&j, m);
+	json_end(&j, '}');
+	fputc('\n', f);
+}
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+struct text_state {
+	uint64_t first; /* timestamp of the first event */
+	bool any;
+};
+
+static const char *const phase_marks[] = { "?", ">", "<", "." };
+
+static void print_event_text(FILE *f, struct text_state *s, const Ntff__NtraceEvent *e)
+{
+	if (!s->any) {
+		s->first = e->timestamp;
+		s->any = true;
+		fprintf(f, "# seconds since the first event, thread, core, > start  < stop  . instant\n");
+	}
+	uint64_t t = e->timestamp - s->first;
+	unsigned phase = e->phase >= 0 && e->phase <= 3 ? (unsigned)e->phase : 0;
+	fprintf(f, "%6" PRIu64 ".%09" PRIu64 "  %7" PRIu32 "  nc%-2" PRIu32 " %s %-24s", t / 1000000000,
+		t % 1000000000, e->thread_id, e->nc_idx, phase_marks[phase], event_name(e));
+	if (e->phase == NTFF__NTRACE_EVENT_PHASE_TYPE__NTRACE_EVENT_PHASE_STOP)
+		fprintf(f, " %10" PRIu64 " ns", e->duration);
+	for (size_t i = 0; i < e->n_attributes; i++)
+		fprintf(f, " %s=%s", e->attributes[i]->key, e->attributes[i]->value);
+	fputc('\n', f);
+}
+
+int dump_print(FILE *f, enum dump_kind kind, enum dump_format format, const uint8_t *data,
+	size_t size, size_t *ret_at)
+{
+	const struct kind_row *k = kind_find(kind);
+	struct text_state text = { 0 };
+	size_t pos = 0;
+
+	if (!k)
+		return -EINVAL;
+	for (;;) {
+		const uint8_t *msg = data;
+		size_t len = size;
+		*ret_at = pos;
+		int rc = k->delimited ? pb_delimited_next(data, size, &pos, &msg, &len) : pos == 0;
+		if (rc <= 0)
+			return rc;
+		ProtobufCMessage *m = protobuf_c_message_unpack(k->descriptor, NULL, len, msg);
+		if (!m)
+			return -EBADMSG;
+		if (format == DUMP_TEXT && kind == DUMP_NTRACE)
+			print_event_text(f, &text, (const Ntff__NtraceEvent *)m);
+		else
+			print_json(f, m);
+		protobuf_c_message_free_unpacked(m, NULL);
+		if (!k->delimited)
+			return 0;
+	}
+}

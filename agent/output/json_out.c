@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * json_out.c - see json_out.h.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "agent/output/json_out.h"
+
+static void separate(struct json_out *j)
+{
+	if (j->comma)
+		fputc(',', j->f);
+	j->comma = true;
+}
+
+void json_begin(struct json_out *j, char bracket)
+{
+	separate(j);
+	fputc(bracket, j->f);
+	j->comma = false;
+}
+
+void json_end(struct json_out *j, char bracket)
+{
+	fputc(bracket, j->f);
+	j->comma = true;
+}
+
+/* Length of the UTF-8 sequence at s, 0 if there is none of at most `left` bytes. */
+static size_t utf8_length(const unsigned char *s, size_t left)
+{
+	static const struct {
+		unsigned char mask, lead;
+		size_t length;
+		uint32_t least;
+	} forms[] = { { 0x80, 0x00, 1, 0 }, { 0xe0, 0xc0, 2, 0x80 }, { 0xf0, 0xe0, 3, 0x800 },
+		{ 0xf8, 0xf0, 4, 0x10000 } };
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+		if ((s[0] & forms[i].mask) != forms[i].lead)
+			continue;
+		uint32_t cp = s[0] & (unsigned char)~forms[i].mask;
+		if (forms[i].length > left)
+			return 0;
+		for (size_t k = 1; k < forms[i].length; k++) {
+			if ((s[k] & 0xc0) != 0x80)
+				return 0;
+			cp = cp << 6 | (s[k] & 0x3f);
+		}
+		bool surrogate = cp >= 0xd800 && cp <= 0xdfff;
+		return cp < forms[i].least || cp > 0x10ffff || surrogate ? 0 : forms[i].length;
+	}
+	return 0;
+}
+
+static void quoted(FILE *f, const char *s, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)s, *end = p + len;
+
+	fputc('"', f);
+	while (p < end) {
+		size_t n = utf8_length(p, (size_t)(end - p));
+		if (n == 0) {
+			fputs("\\ufffd", f);
+			n = 1;
+		} else if (n == 1 && (*p < 0x20 || *p == 0x7f)) {
+			fprintf(f, "\\u%04x", *p);
+		} else {
+			if (*p == '"' || *p == '\\')
+				fputc('\\', f);
+			fwrite(p, 1, n, f);
+		}
+		p += n;
+	}
+	fputc('"', f);
+}
+
+void json_key(struct json_out *j, const char *key)
+{
+	separate(j);
+	quoted(j->f, key, strlen(key));
+	fputc(':', j->f);
+	j->comma = false;
+}
+
+void json_string(struct json_out *j, const char *s, size_t len)
+{
+	separate(j);
+	quoted(j->f, s, len);
+}
+
+void json_unsigned(struct json_out *j, uint64_t v)
+{
+	separate(j);
+	fprintf(j->f, "%" PRIu64, v);
+}
+
+void json_signed(struct json_out *j, int64_t v)
+{
+	separate(j);
+	fprintf(j->f, "%" PRId64, v);
+}
+
+void json_double(struct json_out *j, double v)
+{
+	separate(j);
+	if (isfinite(v))
+		fprintf(j->f, "%.9g", v);
+	else
+		fputs("null", j->f);
+}
+
+void json_bool(struct json_out *j, bool v)
+{
+	separate(j);
+	fputs(v ? "true" : "false", j->f);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.c - the lines after a merge.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "agent/output/report.h"
+
+static const struct {
+	const char *stage, *name;
+	bool lost;
+} counters[REC_COUNTER_MAX] = {
+#define IN false
+#define OUT false
+#define NOTE false
+#define LOST true
+#define REC_COUNTER(id, stage, name, kind, text) [REC_C_##id] = { stage, name, kind },
+#include "runtime/record/counters.def"
+#undef REC_COUNTER
+#undef IN
+#undef OUT
+#undef NOTE
+#undef LOST
+};
+
+static void print_output(FILE *f, const struct merge_output *o)
+{
+	fprintf(f,
+		"%s/ntrace.pb      %" PRIu64 " events: %" PRIu64 " runtime spans, %" PRIu64
+		" kernel spans, %" PRIu64 " open\n",
+		o->dir, o->events, o->spans, o->kernel_spans, o->open_spans);
+	fprintf(f, "%s/trace_info.pb  1 message\n", o->dir);
+	fprintf(f, "%s/cpu_util.pb    %" PRIu64 " samples\n", o->dir, o->cpu_samples);
+	fprintf(f, "%s/host_mem.pb    %" PRIu64 " samples\n", o->dir, o->mem_samples);
+}
+
+static void print_losses(FILE *f, const struct merge_result *m)
+{
+	const char *sep = "";
+
+	fprintf(f, "lost: ");
+	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
+		if (!counters[id].lost || m->ledger[id].value == 0)
+			continue;
+		fprintf(f, "%s%" PRIu64 " %s %s", sep, m->ledger[id].value, counters[id].stage,
+			counters[id].name);
+		sep = ", ";
+	}
+	if (m->damage.skipped_bytes || m->damage.cut_bytes) {
+		fprintf(f, "%s%" PRIu64 " damaged bytes skipped, %" PRIu64 " bytes cut off at the end",
+			sep, m->damage.skipped_bytes, m->damage.cut_bytes);
+		sep = ", ";
+	}
+	fprintf(f, "%s (kernel %" PRIu64 " of %" PRIu64 " calls, runtime %" PRIu64 " of %" PRIu64
+		   " events recorded)\n",
+		*sep ? "" : "nothing", m->ledger[REC_C_KERNEL_DONE].value,
+		m->ledger[REC_C_KERNEL_ENTERED].value, m->ledger[REC_C_RUNTIME_DELIVERED].value,
+		m->ledger[REC_C_RUNTIME_EMITTED].value);
+}
+
+void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
+{
+	if (m->is_virtual)
+		fprintf(f, "device: VIRTUAL (ntrace-vdev), not a Neuron device\n");
+	for (uint32_t i = 0; i < m->output_count; i++)
+		print_output(f, &m->outputs[i]);
+	if (m->output_count == 0)
+		fprintf(f, "no process used a neuron device, so no .pb file was written\n");
+	if (rec_path)
+		fprintf(f, "%s  the raw recording\n", rec_path);
+	print_losses(f, m);
+	fprintf(f, "blind: ");
+	for (uint32_t i = 0; i < m->blind_count; i++)
+		fprintf(f, "%s%s", i ? "; " : "", m->blind[i]);
+	fprintf(f, "%s\n", m->blind_count ? "" : "nothing known");
+	if (!m->ended)
+		fprintf(f, "incomplete: the recorder did not stop in order; what it wrote is here\n");
+	else if (m->end.wait_status >= 0 && WIFSIGNALED(m->end.wait_status))
+		fprintf(f, "the command was killed by signal %d\n", WTERMSIG(m->end.wait_status));
+}
+
+int report_kernel_events(const char *text, enum merge_kernel_events *ret)
+{
+	static const char *const names[] = { [MERGE_KERNEL_HINT] = "hint",
+		[MERGE_KERNEL_EXTENDED] = "extended",
+		[MERGE_KERNEL_OFF] = "off" };
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (!strcmp(text, names[i])) {
+			*ret = (enum merge_kernel_events)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.h - what record, replay and salvage print about a merge: one line per file with counts,
+ * one with losses, one with what was blind.
+ */
+#ifndef NTRACE_OUTPUT_REPORT_H
+#define NTRACE_OUTPUT_REPORT_H
+
+#include <stdio.h>
+
+#include "runtime/record/merge.h"
+
+/* rec_path: where the recording lies, NULL to leave its line out. */
+void report_print(FILE *f, const struct merge_result *m, const char *rec_path);
+
+/* Reads hint, extended or off; -EINVAL for anything else. */
+int report_kernel_events(const char *text, enum merge_kernel_events *ret);
+
+#endif

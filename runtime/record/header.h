@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * header.h - the first frame of a recording (REC_HEADER): who recorded what, where and how, as JSON.
+ *
+ * The recorder describes itself in a struct rec_header_info and gets the text; the merge parses the
+ * text back.  Keys are sorted and documented in docs/recording-format.md.  A reader takes every key
+ * as absent when it is missing or of another type, and ignores keys that it does not know.
+ */
+#ifndef NTRACE_RECORD_HEADER_H
+#define NTRACE_RECORD_HEADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* NULL and 0 mean unknown or default; such keys are left out of the text. */
+struct rec_header_info {
+	const char *producer;	  /* "ntrace 0.1.0" */
+	const char *instance_id;  /* "i-..." or the host's name; becomes part of directory names */
+	const char *host;	  /* node name */
+	const char *kernel;	  /* release, e.g. "6.1.0-18-amd64" */
+	const char *machine;	  /* e.g. "x86_64" */
+	const char *driver;	  /* version of the neuron driver */
+	const char *const *hooks; /* attached kernel hooks, NULL-terminated; NULL: none */
+	bool is_virtual;	  /* the devices are ntrace-vdev's */
+
+	/* config */
+	bool all_processes;	    /* kernel hooks looked at every process */
+	uint32_t kernel_ring_bytes; /* BPF ring buffer */
+	uint32_t ring_capacity;	    /* records per core that runtimes were asked for */
+
+	/* Tables of the producer.  0: the running program's own, which is what a recorder wants. */
+	uint64_t registry_hash; /* trace_registry_hash() */
+	uint64_t ioctl_hash;	/* rec_ioctl_table_hash() */
+};
+
+/* XXH3 of the request table: numbers, names, fields. */
+uint64_t rec_ioctl_table_hash(void);
+
+/* The header's text, NUL-terminated, to be freed.  Bytes that are not UTF-8 become '?'.  0 or -ENOMEM. */
+int rec_header_text(const struct rec_header_info *info, char **ret_text);
+
+/* A parsed header; `info` points into it. */
+struct rec_header {
+	struct rec_header_info info;
+	void *json;
+	const char **hooks;
+};
+
+/* Parses size bytes of text.  0, -EBADMSG (not a JSON object), -ENOMEM.  On error *ret is empty, and
+ * rec_header_free is harmless. */
+int rec_header_parse(const char *text, size_t size, struct rec_header *ret);
+void rec_header_free(struct rec_header *h);
+
+#endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ring_reader.c - the reader's side: another process's control file, mapped read-only.
+ *
+ * The other process may be broken or hostile.  What it wrote is copied before it is looked at;
+ * offsets, capacities and lengths must lie within the file as fstat measures it; one poll
+ * of a ring handles at most `capacity` positions, whatever head says.  What is impossible is -EPROTO,
+ * for good.  The contents of records are handed on as they are: the caller judges them.
+ *
+ * Every position that the cursor passes is delivered, or lost by one of three causes.  The reader knows
+ * which positions it gave up (abandoned); the writer counts its drops (slot_busy); the rest
+ * of the lost ones was overwritten.  A drop leaves no mark in its slot, so the reader, at a slot
+ * that still shows an older lap, passes on as soon as the writer's counter shows a drop that is
+ * not accounted for; otherwise it waits, for the writer may be between its two steps.
+ */
+#include "runtime/trace/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STALL_NS 200000000ull
+#define BATCH_RECORDS 512u
+#define MAX_CAPACITY (1u << 24)
+#define MAX_LANES 64u
+#define MAX_NAME_BYTES 1024u
+#define RECORD_WORDS (sizeof(struct trace_record) / sizeof(uint64_t))
+
+struct ring_view {
+	const struct ring_head *head;
+	const struct ring_slot *slots;
+	uint64_t map_bytes;
+	uint32_t nc_idx, lane, capacity;
+	uint64_t cursor;     /* next position to read */
+	uint64_t seen_head;  /* head at the last poll */
+	uint64_t delivered;  /* records handed out */
+	uint64_t abandoned;  /* positions given up */
+	uint64_t busy_taken; /* drops of the writer that are accounted for */
+	uint64_t hold_pos;   /* position that the last poll stopped at */
+	uint64_t hold_since; /* when it first did; 0 = it did not */
+	uint64_t clear_ns;   /* last time at which nothing was left behind */
+};
+
+struct ctl_reader {
+	int fd;
+	const struct ctl *ctl;
+	const uint8_t *names; /* CTL_NAMES_BYTES */
+	uint64_t names_read;
+	uint64_t polled_ns;
+	bool dead;
+	int error; /* sticky */
+	uint32_t ring_count;
+	struct ring_view rings[CTL_MAX_RINGS];
+	struct trace_record batch[BATCH_RECORDS];
+};
+
+static int file_size(int fd, uint64_t *ret)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret = (uint64_t)st.st_size;
+	return 0;
+}
+
+static bool page_aligned(uint64_t offset)
+{
+	return offset % (uint64_t)sysconf(_SC_PAGESIZE) == 0;
+}
+
+static const void *map_part(int fd, uint64_t offset, uint64_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, (off_t)offset);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* ---- open and close ----------------------------------------------------------------------- */
+
+static int check_control(struct ctl_reader *r, uint64_t size)
+{
+	uint64_t names;
+
+	if (r->ctl->magic != CTL_MAGIC || r->ctl->version != CTL_VERSION)
+		return -EPROTO;
+	names = r->ctl->names_offset;
+	if (names < CTL_PAGE_BYTES || !page_aligned(names) || names > size ||
+		size - names < CTL_NAMES_BYTES)
+		return -EPROTO;
+	r->names = map_part(r->fd, names, CTL_NAMES_BYTES);
+	return r->names ? 0 : -ENOMEM;
+}
+
+int ctl_reader_open(int fd, struct ctl_reader **ret_reader)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct ctl_reader *r;
+	uint64_t size;
+	int rc;
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK))
+		return -EPROTO;
+	rc = file_size(fd, &size);
+	if (rc < 0)
+		return rc;
+	if (size < CTL_PAGE_BYTES)
+		return -EPROTO;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	r->fd = fd;
+	r->ctl = map_part(fd, 0, CTL_PAGE_BYTES);
+	rc = r->ctl ? check_control(r, size) : -ENOMEM;
+	if (rc < 0) {
+		r->fd = -1; /* stays the caller's */
+		ctl_reader_close(r);
+		return rc;
+	}
+	*ret_reader = r;
+	return 0;
+}
+
+void ctl_reader_close(struct ctl_reader *r)
+{
+	if (!r)
+		return;
+	for (uint32_t i = 0; i < r->ring_count; i++)
+		(void)munmap((void *)(uintptr_t)r->rings[i].head, r->rings[i].map_bytes);
+	if (r->names)
+		(void)munmap((void *)(uintptr_t)r->names, CTL_NAMES_BYTES);
+	if (r->ctl)
+		(void)munmap((void *)(uintptr_t)r->ctl, CTL_PAGE_BYTES);
+	if (r->fd >= 0)
+		(void)close(r->fd);
+	free(r);
+}
+
+uint32_t ctl_reader_pid(const struct ctl_reader *r)
+{
+	return r->ctl->pid;
+}
+
+/* ---- new rings and names ------------------------------------------------------------------ */
+
+static int ring_attach(struct ctl_reader *r, const struct ctl_ring *entry, uint64_t offset)
+{
+	struct ring_view *v = &r->rings[r->ring_count];
+	uint32_t capacity = entry->capacity;
+	uint32_t nc = entry->nc_idx, lane = entry->lane;
+	uint64_t size, bytes;
+	int rc = file_size(r->fd, &size);
+
+	if (rc < 0)
+		return rc;
+	if (capacity < 2 || capacity > MAX_CAPACITY || (capacity & (capacity - 1)) ||
+		(nc >= TRACE_MAX_NC && nc != TRACE_NC_UNKNOWN) || lane >= MAX_LANES)
+		return -EPROTO;
+	bytes = ring_bytes(capacity);
+	if (!page_aligned(offset) || offset < CTL_PAGE_BYTES || offset > size ||
+		size - offset < bytes)
+		return -EPROTO;
+	memset(v, 0, sizeof(*v));
+	v->head = map_part(r->fd, offset, bytes);
+	if (!v->head)
+		return -ENOMEM;
+	v->slots = (const struct ring_slot *)(v->head + 1);
+	v->map_bytes = bytes;
+	v->nc_idx = nc;
+	v->lane = lane;
+	v->capacity = capacity;
+	r->ring_count++;
+	return 0;
+}
+
+static int rings_refresh(struct ctl_reader *r)
+{
+	uint32_t count = atomic_load_explicit(&r->ctl->ring_count, memory_order_acquire);
+
+	if (count > CTL_MAX_RINGS)
+		return -EPROTO;
+	while (r->ring_count < count) {
+		const struct ctl_ring *entry = &r->ctl->rings[r->ring_count];
+		uint64_t offset = atomic_load_explicit(&entry->offset, memory_order_acquire);
+		int rc;
+
+		if (offset == 0)
+			return 0;
+		rc = ring_attach(r, entry, offset);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int names_poll(struct ctl_reader *r, ring_name_fn on_name, void *ctx)
+{
+	uint64_t used = atomic_load_explicit(&r->ctl->names_used, memory_order_acquire);
+	char text[MAX_NAME_BYTES];
+
+	if (used > CTL_NAMES_BYTES || used % 8)
+		return -EPROTO;
+	while (r->names_read < used) {
+		uint64_t left = used - r->names_read;
+		struct ctl_name name;
+		uint64_t whole;
+		int rc;
+
+		if (left < sizeof(name))
+			return -EPROTO;
+		memcpy(&name, r->names + r->names_read, sizeof(name));
+		whole = sizeof(name) + ((uint64_t)name.len + 7) / 8 * 8;
+		if (name.len > MAX_NAME_BYTES || whole > left)
+			return -EPROTO;
+		memcpy(text, r->names + r->names_read + sizeof(name), name.len);
+		r->names_read += whole;
+		rc = on_name ? on_name(ctx, name.id, text, name.len) : 0;
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* ---- records ------------------------------------------------------------------------------ */
+
+static void record_load(struct trace_record *to, const struct ring_slot *slot)
+{
+	const _Atomic uint64_t *from = (const _Atomic uint64_t *)(const void *)&slot->record;
+	uint64_t words[RECORD_WORDS];
+
+	for (size_t i = 0; i < RECORD_WORDS; i++)
+		words[i] = atomic_load_explicit(&from[i], memory_order_acquire);
+	memcpy(to, words, sizeof(words));
+}
+
+/* The slot of the cursor shows an older lap, or a record in the making: may it be passed? */
+static bool pass_unwritten(
+	struct ring_view *v, uint64_t stamp, uint64_t busy, bool dead, uint64_t now_ns)
+{
+	if (stamp != 2 * v->cursor + 1 && busy > v->busy_taken) {
+		v->busy_taken++;
+		return true;
+	}
+	if (v->hold_since == 0 || v->hold_pos != v->cursor) {
+		v->hold_pos = v->cursor;
+		v->hold_since = now_ns;
+	}
+	if (!dead && now_ns - v->hold_since <= STALL_NS)
+		return false;
+	v->abandoned++;
+	return true;
+}
+
+/* Takes the record of the cursor when it is whole.  1 taken, 0 lost, -1 not there yet. */
+static int take_record(struct ring_view *v, struct trace_record *to, uint64_t busy, bool dead,
+	uint64_t now_ns)
+{
+	const struct ring_slot *slot = &v->slots[v->cursor & (v->capacity - 1)];
+	uint64_t want = 2 * v->cursor + 2;
+	uint64_t stamp = atomic_load_explicit(&slot->stamp, memory_order_acquire);
+
+	if (stamp < want)
+		return pass_unwritten(v, stamp, busy, dead, now_ns) ? 0 : -1;
+	if (stamp > want)
+		return 0;
+	record_load(to, slot);
+	return atomic_load_explicit(&slot->stamp, memory_order_relaxed) == want;
+}
+
+static long ring_poll(struct ctl_reader *r, struct ring_view *v, bool dead, uint64_t now_ns,
+	ring_batch_fn on_batch, void *ctx)
+{
+	uint64_t busy = atomic_load_explicit(&v->head->slot_busy, memory_order_acquire);
+	uint64_t head = atomic_load_explicit(&v->head->head, memory_order_acquire);
+	uint32_t filled = 0;
+	long delivered = 0;
+	bool held = false;
+	int rc = 0;
+
+	if (head < v->seen_head)
+		return -EPROTO;
+	v->seen_head = head;
+	if (head - v->cursor > v->capacity)
+		v->cursor = head - v->capacity;
+	while (v->cursor != head && !held && rc == 0) {
+		int took = take_record(v, &r->batch[filled], busy, dead, now_ns);
+
+		held = took < 0;
+		if (!held)
+			v->cursor++;
+		if (took > 0)
+			filled++;
+		if (filled && (filled == BATCH_RECORDS || held || v->cursor == head)) {
+			v->delivered += filled;
+			delivered += filled;
+			rc = on_batch ? on_batch(ctx, v->nc_idx, v->lane, r->batch, filled) : 0;
+			filled = 0;
+		}
+	}
+	if (!held && v->cursor == head) {
+		v->hold_since = 0;
+		v->clear_ns = now_ns;
+		v->busy_taken = busy; /* all drops so far lie behind the cursor */
+	}
+	return rc ? rc : delivered;
+}
+
+long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batch_fn on_batch,
+	ring_name_fn on_name, void *ctx)
+{
+	long delivered = 0;
+	long rc = r->error;
+
+	if (rc == 0)
+		rc = r->error = rings_refresh(r);
+	if (rc == 0) {
+		rc = names_poll(r, on_name, ctx);
+		if (rc == -EPROTO)
+			r->error = -EPROTO;
+	}
+	if (rc)
+		return rc;
+	r->dead = dead;
+	for (uint32_t i = 0; i < r->ring_count; i++) {
+		rc = ring_poll(r, &r->rings[i], dead, now_ns, on_batch, ctx);
+		if (rc == -EPROTO)
+			r->error = -EPROTO;
+		if (rc < 0)
+			return rc;
+		delivered += rc;
+	}
+	r->polled_ns = now_ns;
+	return delivered;
+}
+
+uint64_t ctl_reader_watermark(const struct ctl_reader *r, uint64_t now_ns)
+{
+	uint64_t mark = now_ns < r->polled_ns ? now_ns : r->polled_ns;
+
+	for (uint32_t i = 0; i < r->ring_count; i++)
+		if (r->rings[i].clear_ns < mark)
+			mark = r->rings[i].clear_ns;
+	return mark;
+}
+
+/* ---- counters ----------------------------------------------------------------------------- */
+
+static bool has_unknown_ring(const struct ctl_reader *r)
+{
+	for (uint32_t i = 0; i < r->ring_count; i++)
+		if (r->rings[i].nc_idx == TRACE_NC_UNKNOWN)
+			return true;
+	return false;
+}
+
+uint32_t ctl_reader_rings(const struct ctl_reader *r)
+{
+	return r->ring_count + (has_unknown_ring(r) ? 0 : 1);
+}
+
+/* Takes up to n from *from; returns what it took. */
+static uint64_t draw(uint64_t *from, uint64_t n)
+{
+	uint64_t take = n < *from ? n : *from;
+
+	*from -= take;
+	return take;
+}
+
+static void ring_counters(const struct ring_view *v, bool dead, struct ring_counters *c)
+{
+	uint64_t head = atomic_load_explicit(&v->head->head, memory_order_acquire);
+	uint64_t excess;
+
+	c->slot_busy = atomic_load_explicit(&v->head->slot_busy, memory_order_acquire);
+	c->emitted = atomic_load_explicit(&v->head->emitted, memory_order_acquire);
+	c->delivered = v->delivered;
+	c->abandoned = v->abandoned;
+	c->overwritten = v->cursor - v->delivered - v->abandoned; /* drops still among them */
+	c->unread = head - v->cursor;
+	/* Drops lie among the passed positions, or ahead of the cursor, or (a writer that woke up
+	 * after it had been given up) among the abandoned ones. */
+	excess = c->slot_busy - draw(&c->overwritten, c->slot_busy);
+	excess -= draw(&c->unread, excess);
+	(void)draw(&c->abandoned, excess);
+	/* Begun, but no position yet. */
+	if (c->emitted > head)
+		*(dead ? &c->abandoned : &c->unread) += c->emitted - head;
+}
+
+void ctl_reader_counters(const struct ctl_reader *r, uint32_t i, uint32_t *ret_nc_idx,
+	uint32_t *ret_lane, struct ring_counters *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	*ret_nc_idx = TRACE_NC_UNKNOWN;
+	*ret_lane = 0;
+	if (i < r->ring_count) {
+		ring_counters(&r->rings[i], r->dead, ret);
+		*ret_nc_idx = r->rings[i].nc_idx;
+		*ret_lane = r->rings[i].lane;
+	}
+	if (*ret_nc_idx == TRACE_NC_UNKNOWN) {
+		ret->no_ring = atomic_load_explicit(&r->ctl->no_ring, memory_order_acquire);
+		ret->emitted += atomic_load_explicit(
+			&r->ctl->emitted_no_ring, memory_order_acquire);
+	}
+}

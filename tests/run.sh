@@ -1,0 +1,39 @@
+#!/bin/sh
+# Runs every suite that this machine and user can run; prints their lines and the sum.
+# Usage: BUILD=build tests/run.sh [suite...]     suites: unit cli replay
+cd "$(dirname "$0")/.." || exit 3
+BUILD=${BUILD:-build}
+export BUILD
+passed=0 failed=0 skipped=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+suite() { # name, command...
+	name=$1
+	shift
+	echo "== $name"
+	"$@" >"$log" 2>&1
+	status=$?
+	cat "$log"
+	last=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -1)
+	if [ -z "$last" ]; then
+		echo "failed: $name ended with status $status and no count"
+		failed=$((failed + 1))
+		return
+	fi
+	# shellcheck disable=SC2086
+	set -- $last
+	passed=$((passed + $1)) failed=$((failed + $3)) skipped=$((skipped + $5))
+	[ $status = 0 ] || [ "$3" != 0 ] || failed=$((failed + 1))
+}
+
+for s in ${*:-unit cli replay}; do
+	case $s in
+	unit) suite unit "$BUILD/tests/unit" ;;
+	cli) suite cli sh tests/cli/run.sh ;;
+	replay) suite replay sh tests/replay/run.sh ;;
+	*) echo "no suite named $s" >&2; exit 2 ;;
+	esac
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * ioctl_table.c - the one instance of the driver's request table, and the look-ups.
+ *
+ * The look-up is a switch that the table itself writes: the compiler turns it into a decision tree,
+ * needs no set-up at run time, and refuses a table with two rows of one number.
+ */
+#include "vmlinux/ioctl_table.h"
+
+#define F(role, offset, width) {IOCTL_ROLE_##role, width, offset}
+#define NO_FIELDS {0}
+
+const struct ioctl_row ioctl_rows[] = {
+#define IOCTL(name, cmd, arg_size, flags, drivers, ...)                                            \
+	{#name, cmd, arg_size, flags, drivers, {__VA_ARGS__}},
+#include "vmlinux/ioctl_table.def"
+#undef IOCTL
+};
+
+/* Position of each row in the array. */
+enum {
+#define IOCTL(name, ...) ROW_##name,
+#include "vmlinux/ioctl_table.def"
+#undef IOCTL
+	ROW_COUNT,
+};
+
+const size_t ioctl_row_count = ROW_COUNT;
+
+static const char *const role_attributes[] = {
+#define IOCTL_ROLE(id, attribute) [IOCTL_ROLE_##id] = attribute,
+#include "vmlinux/ioctl_roles.def"
+#undef IOCTL_ROLE
+};
+
+const struct ioctl_row *ioctl_row_find(uint32_t cmd)
+{
+	switch (cmd) {
+#define IOCTL(name, number, ...)                                                                   \
+	case number:                                                                               \
+		return &ioctl_rows[ROW_##name];
+#include "vmlinux/ioctl_table.def"
+#undef IOCTL
+	default:
+		return NULL;
+	}
+}
+
+const char *ioctl_role_attribute(enum ioctl_role role)
+{
+	return (unsigned)role < IOCTL_ROLE_MAX ? role_attributes[role] : NULL;
+}
+
+unsigned ioctl_row_fields(const struct ioctl_row *row)
+{
+	unsigned n = 0;
+
+	while (n < IOCTL_MAX_FIELDS && row->fields[n].role != IOCTL_ROLE_NONE)
+		n++;
+	return n;
+}
