@@ -38,7 +38,7 @@ PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
 pkg_libs = $(shell pkg-config --libs $(1))
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
-	-Wmissing-prototypes -Wvla -Wformat=2 -Wundef $(if $(CI),-Werror)
+	-Wmissing-prototypes -Wvla -Wformat=2 -Wno-format-truncation -Wundef $(if $(CI),-Werror)
 OPT := -O2 -g -fno-omit-frame-pointer
 SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 CPPFLAGS_ALL = -D_GNU_SOURCE -DNTRACE_VERSION='"$(VERSION)"' \

@@ -35,8 +35,8 @@ void agent_message(const char *format, ...) __attribute__((format(printf, 1, 2))
  * argp_parse for a subcommand: usage errors exit with EXIT_USAGE, --help and --usage name the
  * subcommand.  name is e.g. "ntrace record".  in_order: stop at the first non-option.
  */
-void agent_parse(
-	const struct argp *argp, const char *name, int argc, char **argv, int in_order, void *input);
+void agent_parse(const struct argp *argp, const char *name, int argc, char **argv, int in_order,
+	void *input);
 
 /* The exit code for a negative errno met while reading input. */
 int agent_exit_for_input(int error);

@@ -7,7 +7,8 @@
 #include "agent/agent.h"
 #include "agent/collect/probe.h"
 
-static const struct argp argp = { 0, 0, 0,
-	"Lists what this machine allows, a line each: ok, missing or denied.  Exit code 1 when `ntrace "
+static const struct argp argp = {0, 0, 0,
+	"Lists what this machine allows, a line each: ok, missing or denied.  Exit code 1 when "
+	"`ntrace "
 	"record` cannot work here.",
-	0, 0, 0 };
+	0, 0, 0};

@@ -21,12 +21,13 @@ struct dump_args {
 };
 
 static const struct argp_option options[] = {
-	{ "as", 'k', "KIND", 0,
-		"What the file is: ntrace, trace_info, cpu_util or host_mem (default: by name, else by "
+	{"as", 'k', "KIND", 0,
+		"What the file is: ntrace, trace_info, cpu_util or host_mem (default: by name, "
+		"else by "
 		"content)",
-		0 },
-	{ "text", 't', 0, 0, "Print an ntrace.pb as a timeline instead of JSON lines", 0 },
-	{ 0 },
+		0},
+	{"text", 't', 0, 0, "Print an ntrace.pb as a timeline instead of JSON lines", 0},
+	{0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -38,7 +39,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->kind = dump_kind_by_name(arg);
 		if (a->kind == DUMP_UNKNOWN)
 			argp_error(state,
-				"--as: '%s' is none of ntrace, trace_info, cpu_util, host_mem", arg);
+				"--as: '%s' is none of ntrace, trace_info, cpu_util, host_mem",
+				arg);
 		return 0;
 	case 't':
 		a->format = DUMP_TEXT;
@@ -56,12 +58,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = { options, parse, "FILE",
-	"Prints ntrace.pb, trace_info.pb, cpu_util.pb or host_mem.pb, one line per message.", 0, 0, 0 };
+static const struct argp argp = {options, parse, "FILE",
+	"Prints ntrace.pb, trace_info.pb, cpu_util.pb or host_mem.pb, one line per message.", 0, 0,
+	0};
 
 int cmd_dump(int argc, char **argv)
 {
-	struct dump_args a = { 0 };
+	struct dump_args a = {0};
 	_cleanup_free_ char *data = NULL;
 	size_t size = 0, at = 0;
 	struct stat st;
@@ -79,15 +82,17 @@ int cmd_dump(int argc, char **argv)
 	if (a.kind == DUMP_UNKNOWN)
 		a.kind = dump_sniff(a.path, (const uint8_t *)data, size);
 	if (a.kind == DUMP_UNKNOWN) {
-		agent_message("dump: %s is none of ntrace.pb, trace_info.pb, cpu_util.pb, host_mem.pb "
-			      "(--as KIND reads it all the same)",
+		agent_message(
+			"dump: %s is none of ntrace.pb, trace_info.pb, cpu_util.pb, host_mem.pb "
+			"(--as KIND reads it all the same)",
 			a.path);
 		return EXIT_DATA;
 	}
 	rc = dump_print(stdout, a.kind, a.format, (const uint8_t *)data, size, &at);
 	if (rc < 0) {
 		fflush(stdout);
-		agent_message("dump: %s is damaged at byte %zu of %zu; what stands before it was printed",
+		agent_message(
+			"dump: %s is damaged at byte %zu of %zu; what stands before it was printed",
 			a.path, at, size);
 		return EXIT_DATA;
 	}

@@ -31,20 +31,22 @@ struct record_args {
 enum { OPT_STRICT = 256, OPT_KERNEL_EVENTS, OPT_KERNEL_RING, OPT_RING };
 
 static const struct argp_option options[] = {
-	{ "output", 'o', "DIR", 0, "Directory for all output (default: output, then output_2, ...)", 0 },
-	{ "all-processes", 'a', 0, 0,
-		"Record ioctls of every process, not only of CMD and its children", 0 },
-	{ "kernel-events", OPT_KERNEL_EVENTS, "hint|extended|off", 0,
-		"How kernel spans are written: event_type 0 with the name as hint (default), event_type "
+	{"output", 'o', "DIR", 0, "Directory for all output (default: output, then output_2, ...)",
+		0},
+	{"all-processes", 'a', 0, 0,
+		"Record ioctls of every process, not only of CMD and its children", 0},
+	{"kernel-events", OPT_KERNEL_EVENTS, "hint|extended|off", 0,
+		"How kernel spans are written: event_type 0 with the name as hint (default), "
+		"event_type "
 		"from 1000 on, or not at all; the driver.* attributes do not depend on it",
-		0 },
-	{ "kernel-ring", OPT_KERNEL_RING, "BYTES", 0,
-		"Size of the BPF ring buffer, a power of two (default 4194304)", 0 },
-	{ "ring", OPT_RING, "RECORDS", 0,
-		"Records per NeuronCore ring in a runtime (default 65536)", 0 },
-	{ "strict", OPT_STRICT, 0, 0, "Exit with 125 when anything was lost", 0 },
-	{ "quiet", 'q', 0, 0, "Print nothing but errors", 0 },
-	{ 0 },
+		0},
+	{"kernel-ring", OPT_KERNEL_RING, "BYTES", 0,
+		"Size of the BPF ring buffer, a power of two (default 4194304)", 0},
+	{"ring", OPT_RING, "RECORDS", 0, "Records per NeuronCore ring in a runtime (default 65536)",
+		0},
+	{"strict", OPT_STRICT, 0, 0, "Exit with 125 when anything was lost", 0},
+	{"quiet", 'q', 0, 0, "Print nothing but errors", 0},
+	{0},
 };
 
 static uint32_t parse_count(struct argp_state *state, const char *name, const char *text)
@@ -77,7 +79,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_KERNEL_EVENTS:
 		if (report_kernel_events(arg, &a->merge.kernel_events) < 0)
-			argp_error(state, "--kernel-events: '%s' is none of hint, extended, off", arg);
+			argp_error(
+				state, "--kernel-events: '%s' is none of hint, extended, off", arg);
 		return 0;
 	case OPT_KERNEL_RING:
 		a->capture.kernel_ring_bytes = parse_count(state, "kernel-ring", arg);
@@ -96,12 +99,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = { options, parse, "[--] CMD [ARG...]",
-	"Runs CMD and records, on one timeline, what it asked of the NeuronCores, the driver's ioctls "
+static const struct argp argp = {options, parse, "[--] CMD [ARG...]",
+	"Runs CMD and records, on one timeline, what it asked of the NeuronCores, the driver's "
+	"ioctls "
 	"inside each call, and what the device ran."
 	"\vThe raw recording stays in DIR/recording; the files of each process are in "
 	"DIR/<instance>_pid_<pid>/: ntrace.pb, trace_info.pb, cpu_util.pb, host_mem.pb.",
-	0, 0, 0 };
+	0, 0, 0};
 
 /* Is there something executable of that name?  0, -ENOENT or -EACCES, as execvp would say. */
 static int find_command(const char *name)
@@ -144,7 +148,8 @@ static char *choose_out(const struct record_args *a)
 	for (unsigned n = 1; n < 100000; n++) {
 		_cleanup_free_ char *rec = NULL;
 		struct stat st;
-		int rc = n == 1 ? asprintf(&dir, DEFAULT_OUT) : asprintf(&dir, DEFAULT_OUT "_%u", n);
+		int rc =
+			n == 1 ? asprintf(&dir, DEFAULT_OUT) : asprintf(&dir, DEFAULT_OUT "_%u", n);
 		if (rc < 0 || asprintf(&rec, "%s/%s", dir, REC_DIR) < 0)
 			return NULL;
 		if (lstat(rec, &st) < 0)
@@ -162,8 +167,9 @@ static int explain_capture(const struct capture_result *r, const char *out, cons
 		return command_failed(name, r->error);
 	case CAPTURE_OUTPUT:
 		if (r->error == -EEXIST)
-			agent_message("%s/%s exists and is not overwritten; choose another directory "
-				      "with -o",
+			agent_message(
+				"%s/%s exists and is not overwritten; choose another directory "
+				"with -o",
 				out, REC_DIR);
 		else
 			agent_message("record: %s; nothing was run", r->why);
@@ -173,8 +179,9 @@ static int explain_capture(const struct capture_result *r, const char *out, cons
 			r->why);
 		break;
 	case CAPTURE_RUN:
-		agent_message("record: %s; the command ran to its end; `ntrace salvage %s` merges what "
-			      "was recorded",
+		agent_message(
+			"record: %s; the command ran to its end; `ntrace salvage %s` merges what "
+			"was recorded",
 			r->why, out);
 		break;
 	case CAPTURE_DONE:
@@ -199,7 +206,8 @@ static int merge_and_report(const struct record_args *a, const char *out, const 
 	int rc = merge_recording(rec_path, out, &a->merge, &m, &error);
 
 	if (rc < 0) {
-		agent_message("record: %s; the recording is whole: `ntrace replay %s -o DIR` merges it",
+		agent_message(
+			"record: %s; the recording is whole: `ntrace replay %s -o DIR` merges it",
 			error ? error : strerror(-rc), rec_path);
 		merge_result_free(&m);
 		return EXIT_RECORD_FAILED;
@@ -215,7 +223,7 @@ static int merge_and_report(const struct record_args *a, const char *out, const 
 
 int cmd_record(int argc, char **argv)
 {
-	struct record_args a = { 0 };
+	struct record_args a = {0};
 	struct capture_result cap;
 
 	agent_parse(&argp, "ntrace record", argc, argv, 1, &a);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_replay.c - `ntrace replay` and `ntrace salvage`: the merge of a recording that is there already.
+ * cmd_replay.c - `ntrace replay` and `ntrace salvage`: the merge of a recording that is there
+ * already.
  *
  * Both do the same work.  Replay expects a recording that ended in order and says with its exit
  * code when it did not; salvage is for what a killed recorder left, and fails only over damage.
@@ -24,11 +25,11 @@ struct replay_args {
 enum { OPT_KERNEL_EVENTS = 256 };
 
 static const struct argp_option options[] = {
-	{ "output", 'o', "DIR", 0, "Directory below which the files are written", 0 },
-	{ "kernel-events", OPT_KERNEL_EVENTS, "hint|extended|off", 0,
-		"How kernel spans are written (default: hint)", 0 },
-	{ "quiet", 'q', 0, 0, "Print nothing but errors", 0 },
-	{ 0 },
+	{"output", 'o', "DIR", 0, "Directory below which the files are written", 0},
+	{"kernel-events", OPT_KERNEL_EVENTS, "hint|extended|off", 0,
+		"How kernel spans are written (default: hint)", 0},
+	{"quiet", 'q', 0, 0, "Print nothing but errors", 0},
+	{0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -44,7 +45,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_KERNEL_EVENTS:
 		if (report_kernel_events(arg, &a->merge.kernel_events) < 0)
-			argp_error(state, "--kernel-events: '%s' is none of hint, extended, off", arg);
+			argp_error(
+				state, "--kernel-events: '%s' is none of hint, extended, off", arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->rec)
@@ -59,21 +61,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp replay_argp = { options, parse, "REC",
-	"Merges the recording REC (a directory `recording`, or one that holds it) again and writes the "
+static const struct argp replay_argp = {options, parse, "REC",
+	"Merges the recording REC (a directory `recording`, or one that holds it) again and writes "
+	"the "
 	"same bytes that `record` wrote.",
-	0, 0, 0 };
-static const struct argp salvage_argp = { options, parse, "DIR",
-	"Merges what a killed `ntrace record -o DIR` left behind.  Without -o the files go below DIR.", 0,
-	0, 0 };
+	0, 0, 0};
+static const struct argp salvage_argp = {options, parse, "DIR",
+	"Merges what a killed `ntrace record -o DIR` left behind.  Without -o the files go below "
+	"DIR.",
+	0, 0, 0};
 
 static const struct {
 	int error;
 	const char *text;
 } reasons[] = {
-	{ -ENOENT, "there is no recording here; expected a directory `recording` with segment-*.ntrec" },
-	{ -EPROTO, "not a recording of ntrace" },
-	{ -EPROTONOSUPPORT, "the recording was made by a newer ntrace; use that version" },
+	{-ENOENT, "there is no recording here; expected a directory `recording` with "
+		  "segment-*.ntrec"},
+	{-EPROTO, "not a recording of ntrace"},
+	{-EPROTONOSUPPORT, "the recording was made by a newer ntrace; use that version"},
 };
 
 static const char *reason(int error, const char *text)
@@ -104,7 +109,8 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 		report_print(stderr, &m, NULL);
 	rc = EXIT_OK;
 	if (!m.ended && !salvage) {
-		agent_message("%s: the recording has no end frame; `ntrace salvage` is for that", name);
+		agent_message(
+			"%s: the recording has no end frame; `ntrace salvage` is for that", name);
 		rc = EXIT_DATA;
 	}
 	/* A cut last frame is what a kill leaves: salvage expects it. */
@@ -120,7 +126,7 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 
 int cmd_replay(int argc, char **argv)
 {
-	struct replay_args a = { 0 };
+	struct replay_args a = {0};
 
 	agent_parse(&replay_argp, "ntrace replay", argc, argv, 0, &a);
 	if (!a.out) {
@@ -132,7 +138,7 @@ int cmd_replay(int argc, char **argv)
 
 int cmd_salvage(int argc, char **argv)
 {
-	struct replay_args a = { 0 };
+	struct replay_args a = {0};
 
 	agent_parse(&salvage_argp, "ntrace salvage", argc, argv, 0, &a);
 	if (!a.out)

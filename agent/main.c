@@ -11,18 +11,18 @@
 #include "agent/agent.h"
 
 static const struct agent_cmd commands[] = {
-	{ "record", cmd_record, "run a command and record it, the driver's ioctls and the device" },
-	{ "replay", cmd_replay, "merge a recording again" },
-	{ "salvage", cmd_salvage, "merge what a killed `record` left behind" },
-	{ "dump", cmd_dump, "print a .pb file as JSON lines or as a timeline" },
-	{ "check", cmd_check, "list what this machine allows" },
+	{"record", cmd_record, "run a command and record it, the driver's ioctls and the device"},
+	{"replay", cmd_replay, "merge a recording again"},
+	{"salvage", cmd_salvage, "merge what a killed `record` left behind"},
+	{"dump", cmd_dump, "print a .pb file as JSON lines or as a timeline"},
+	{"check", cmd_check, "list what this machine allows"},
 };
 
 static const struct {
 	int number;
 	const char *text;
 } exit_codes[] = {
-#define EXIT_CODE(id, number, text) { number, text },
+#define EXIT_CODE(id, number, text) {number, text},
 #include "agent/exit_codes.def"
 #undef EXIT_CODE
 };

@@ -32,10 +32,10 @@ void agent_parse(
 static const struct {
 	int error, code;
 } input_codes[] = {
-	{ -EPROTO, EXIT_DATA },
-	{ -EBADMSG, EXIT_DATA },
-	{ -EPROTONOSUPPORT, EXIT_DATA },
-	{ -ENOMEM, EXIT_INTERNAL },
+	{-EPROTO, EXIT_DATA},
+	{-EBADMSG, EXIT_DATA},
+	{-EPROTONOSUPPORT, EXIT_DATA},
+	{-ENOMEM, EXIT_INTERNAL},
 };
 
 int agent_exit_for_input(int error)

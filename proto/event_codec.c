@@ -219,12 +219,22 @@ struct raw_field {
 	struct pb_str string; /* content of a length-delimited field */
 };
 
+/* As pb_varint_get; most tags, lengths and small numbers are one byte. */
+static inline size_t get_varint(const uint8_t *p, const uint8_t *end, uint64_t *ret)
+{
+	if (p < end && *p < 0x80) {
+		*ret = *p;
+		return 1;
+	}
+	return pb_varint_get(p, end, ret);
+}
+
 /* Reads the field at *pos; false when it is damaged or longer than what is left (*pos stays). */
 static bool next_field(const uint8_t *buf, size_t len, size_t *pos, struct raw_field *f)
 {
 	const uint8_t *p = buf + *pos, *end = buf + len;
 	uint64_t tag, size = 0;
-	size_t n = pb_varint_get(p, end, &tag);
+	size_t n = get_varint(p, end, &tag);
 
 	if (n == 0 || tag > UINT32_MAX || tag >> 3 == 0)
 		return false;
@@ -232,7 +242,7 @@ static bool next_field(const uint8_t *buf, size_t len, size_t *pos, struct raw_f
 	f->number = (uint32_t)(tag >> 3);
 	f->wire = (enum pb_wire)(tag & 7);
 	if (f->wire == WIRE_VARINT || f->wire == WIRE_LEN) {
-		n = pb_varint_get(p, end, &f->value);
+		n = get_varint(p, end, &f->value);
 		if (n == 0)
 			return false;
 		p += n;

@@ -27,7 +27,8 @@ struct pb_attr {
 	struct pb_str key, value;
 };
 
-/* Field numbers in comments; all 16 are confirmed or by elimination, see proto/neuron_trace.proto. */
+/* Field numbers in comments; all 16 are confirmed or by elimination, see proto/neuron_trace.proto.
+ */
 struct ntrace_event_view {
 	uint64_t timestamp;   /* 1, epoch ns */
 	uint64_t data;	      /* 2 */
@@ -48,7 +49,8 @@ struct ntrace_event_view {
 	uint32_t attr_count; /* 12 */
 	struct pb_attr attrs[NTRACE_EVENT_MAX_ATTRS];
 	struct pb_str unknown; /* first run of unknown fields, raw, as it stood in the input */
-	uint32_t unknown_runs; /* how many runs there were; > 1: only the first is kept in `unknown` */
+	uint32_t unknown_runs; /* how many runs there were; > 1: only the first is kept in `unknown`
+				*/
 };
 
 /* A growing byte buffer; zero-initialise, free with pb_buf_free. */
@@ -69,10 +71,11 @@ bool ntrace_event_attr(struct ntrace_event_view *e, struct pb_str key, struct pb
 int ntrace_event_append(struct pb_buf *b, const struct ntrace_event_view *e);
 
 /*
- * Parses one message of len bytes (no prefix).  0; -EBADMSG with *ret_at = offset of the field at fault.
- * A known field with a wire type that is not its own is a fault.  Strings of the view are never NULL.
- * Attributes keep their order, equal keys included; those beyond NTRACE_EVENT_MAX_ATTRS count as unknown
- * fields.  A record that must be kept to the byte is copied from the input, not encoded anew.
+ * Parses one message of len bytes (no prefix).  0; -EBADMSG with *ret_at = offset of the field at
+ * fault. A known field with a wire type that is not its own is a fault.  Strings of the view are
+ * never NULL. Attributes keep their order, equal keys included; those beyond NTRACE_EVENT_MAX_ATTRS
+ * count as unknown fields.  A record that must be kept to the byte is copied from the input, not
+ * encoded anew.
  */
 int ntrace_event_parse(const uint8_t *buf, size_t len, struct ntrace_event_view *e, size_t *ret_at);
 

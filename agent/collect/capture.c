@@ -53,7 +53,8 @@ struct capture {
 	unsigned pid_count;
 };
 
-static int put(struct capture *c, enum rec_type type, uint16_t source, const void *data, size_t size)
+static int put(
+	struct capture *c, enum rec_type type, uint16_t source, const void *data, size_t size)
 {
 	return rec_writer_frame(c->rec, type, source, data, size, NULL, 0);
 }
@@ -72,13 +73,12 @@ static int put_cpus(struct capture *c)
 	static struct sampler_cpu rows[SAMPLER_MAX_CPUS];
 	int n = sampler_cpus(rows, SAMPLER_MAX_CPUS);
 
-	return n <= 0 ? 0
-		      : put(c, REC_CPU, REC_SOURCE_RECORDER, rows, (size_t)n * sizeof(rows[0]));
+	return n <= 0 ? 0 : put(c, REC_CPU, REC_SOURCE_RECORDER, rows, (size_t)n * sizeof(rows[0]));
 }
 
 static int put_memory(struct capture *c, uint32_t pid)
 {
-	struct rec_mem m = { .pid = pid };
+	struct rec_mem m = {.pid = pid};
 
 	if (sampler_rss((pid_t)pid, &m.rss_bytes) < 0)
 		return 0; /* it is gone */
@@ -100,7 +100,7 @@ static int know_pid(struct capture *c, uint32_t pid)
 static void add_counter(
 	struct rec_counter *rows, size_t *n, enum rec_counter_id id, uint32_t sub, uint64_t value)
 {
-	rows[(*n)++] = (struct rec_counter){ .id = id, .sub = sub, .value = value };
+	rows[(*n)++] = (struct rec_counter){.id = id, .sub = sub, .value = value};
 }
 
 static int put_kernel_counters(struct capture *c)
@@ -154,7 +154,7 @@ static int put_own_cost(struct capture *c)
 
 	getrusage(RUSAGE_SELF, &u);
 	uint64_t ns = ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * 1000000000u +
-		((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000u;
+		      ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000u;
 	add_counter(rows, &n, REC_C_AGENT_CPU_NS, 0, ns);
 	add_counter(rows, &n, REC_C_AGENT_BYTES, 0, rec_writer_bytes(c->rec));
 	add_counter(rows, &n, REC_C_AGENT_REFUSED, 0, runtimes_refused(c->runtimes));
@@ -208,7 +208,7 @@ static int on_kernel(void *ctx, const void *records, size_t size)
 static int on_process(void *ctx, const struct runtime_source *s)
 {
 	struct capture *c = ctx;
-	struct rec_process p = { .pid = (uint32_t)s->pid, .is_virtual = s->is_virtual };
+	struct rec_process p = {.pid = (uint32_t)s->pid, .is_virtual = s->is_virtual};
 
 	memcpy(p.comm, s->comm, sizeof(p.comm));
 	int rc = put(c, REC_PROCESS, s->source, &p, sizeof(p));
@@ -219,7 +219,7 @@ static int on_records(void *ctx, const struct runtime_source *s, uint32_t nc_idx
 	const struct trace_record *records, size_t count)
 {
 	struct capture *c = ctx;
-	struct rec_runtime head = { .nc_idx = nc_idx, .lane = lane };
+	struct rec_runtime head = {.nc_idx = nc_idx, .lane = lane};
 
 	return rec_writer_frame(c->rec, REC_RUNTIME, s->source, &head, sizeof(head), records,
 		count * sizeof(*records));
@@ -229,7 +229,7 @@ static int on_name(
 	void *ctx, const struct runtime_source *s, uint64_t id, const char *text, uint32_t len)
 {
 	struct capture *c = ctx;
-	struct rec_name head = { .id = id };
+	struct rec_name head = {.id = id};
 
 	return rec_writer_frame(c->rec, REC_NAME, s->source, &head, sizeof(head), text, len);
 }
@@ -298,10 +298,9 @@ static int on_tick(struct capture *c)
 /* A far-away realtime timer: reading it fails with ECANCELED when the clock is set. */
 static int arm_clock_watch(int fd)
 {
-	struct itimerspec far = { .it_value = { .tv_sec = INT32_MAX } };
+	struct itimerspec far = {.it_value = {.tv_sec = INT32_MAX}};
 
-	return timerfd_settime(
-		fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far, NULL);
+	return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far, NULL);
 }
 
 static int on_clock_set(struct capture *c)
@@ -364,15 +363,15 @@ static int loop(struct capture *c)
 
 static int watch(struct capture *c, int fd)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
 
 	return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
 static int open_loop(struct capture *c)
 {
-	struct itimerspec tick = { .it_interval = { .tv_nsec = DRAIN_MS * 1000000L },
-		.it_value = { .tv_nsec = DRAIN_MS * 1000000L } };
+	struct itimerspec tick = {.it_interval = {.tv_nsec = DRAIN_MS * 1000000L},
+		.it_value = {.tv_nsec = DRAIN_MS * 1000000L}};
 	sigset_t set;
 
 	sigemptyset(&set);
@@ -390,7 +389,7 @@ static int open_loop(struct capture *c)
 	if (timerfd_settime(c->tick_fd, 0, &tick, NULL) < 0)
 		return -errno;
 	arm_clock_watch(c->set_fd);
-	int fds[] = { c->tick_fd, c->set_fd, c->signal_fd, runtimes_fd(c->runtimes) };
+	int fds[] = {c->tick_fd, c->set_fd, c->signal_fd, runtimes_fd(c->runtimes)};
 	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
 		int rc = watch(c, fds[i]);
 		if (rc < 0)
@@ -402,7 +401,7 @@ static int open_loop(struct capture *c)
 /* Last drain, last counters, end frame. */
 static int finish(struct capture *c)
 {
-	struct rec_end end = { .wait_status = c->ret->wait_status, .reason = c->end_reason };
+	struct rec_end end = {.wait_status = c->ret->wait_status, .reason = c->end_reason};
 	int rc;
 
 	runtimes_disable(c->runtimes);
@@ -451,7 +450,7 @@ static int put_header(struct capture *c)
 
 static int put_start(struct capture *c)
 {
-	struct rec_process p = { .pid = (uint32_t)c->command.pid };
+	struct rec_process p = {.pid = (uint32_t)c->command.pid};
 	int rc = put_header(c);
 
 	if (rc == 0)
@@ -480,8 +479,8 @@ static void discard(struct capture *c)
 
 static int open_hooks(struct capture *c)
 {
-	struct ioctl_hooks_options ho = { .ring_bytes = c->o->kernel_ring_bytes,
-		.all_processes = c->o->all_processes };
+	struct ioctl_hooks_options ho = {
+		.ring_bytes = c->o->kernel_ring_bytes, .all_processes = c->o->all_processes};
 	int rc = ioctl_hooks_open(&ho, &c->hooks, c->ret->why, sizeof(c->ret->why));
 
 	return rc < 0 ? fail(c, CAPTURE_HOOKS, rc, NULL) : 0;
@@ -545,8 +544,7 @@ static void wait_for_command(struct capture *c)
 static int run(struct capture *c, char *const argv[])
 {
 	struct runtimes_sink sink = {
-		.on_process = on_process, .on_records = on_records, .on_name = on_name, .ctx = c
-	};
+		.on_process = on_process, .on_records = on_records, .on_name = on_name, .ctx = c};
 	int rc = open_hooks(c);
 
 	if (rc < 0)

@@ -3,9 +3,9 @@
  * capture.h - runs a command and writes what all sources yield into a recording.
  *
  * Order: hooks attached, recording created, command forked and put into the filter, then released.
- * From there a single-threaded loop: sources are drained every 10 ms, the recording is flushed every
- * 100 ms, clocks, host samples and counters are taken every second and whenever the realtime clock is
- * set.  Nothing is merged here.
+ * From there a single-threaded loop: sources are drained every 10 ms, the recording is flushed
+ * every 100 ms, clocks, host samples and counters are taken every second and whenever the realtime
+ * clock is set.  Nothing is merged here.
  */
 #ifndef NTRACE_COLLECT_CAPTURE_H
 #define NTRACE_COLLECT_CAPTURE_H
@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 struct capture_options {
-	const char *out_dir;	 /* the recording goes to <out_dir>/recording */
-	const char *device_root; /* value of NTRACE_DEVICE_ROOT, or NULL for /dev */
-	bool all_processes;	 /* kernel hooks: not only the command and its children */
+	const char *out_dir;	    /* the recording goes to <out_dir>/recording */
+	const char *device_root;    /* value of NTRACE_DEVICE_ROOT, or NULL for /dev */
+	bool all_processes;	    /* kernel hooks: not only the command and its children */
 	uint32_t kernel_ring_bytes; /* 0 = default */
 	uint32_t ring_capacity;	    /* records per core of a runtime; 0 = default */
 };
@@ -32,16 +32,15 @@ enum capture_stage {
 
 struct capture_result {
 	enum capture_stage stage;
-	int error;	     /* -errno of the stage */
-	int wait_status;     /* of the command, -1 if unknown */
-	char *rec_path;	     /* to be freed */
+	int error;	 /* -errno of the stage */
+	int wait_status; /* of the command, -1 if unknown */
+	char *rec_path;	 /* to be freed */
 	uint64_t rec_bytes;
 	char why[512]; /* a line for the user when error < 0 */
 };
 
 /* 0 or -errno, the same as ret->error. */
-int capture_run(
-	const struct capture_options *o, char *const argv[], struct capture_result *ret);
+int capture_run(const struct capture_options *o, char *const argv[], struct capture_result *ret);
 void capture_result_free(struct capture_result *r);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command.h - the traced command: forked first, so that its pid can be put into the hooks' filter, and
- * let go only when everything is armed.
+ * command.h - the traced command: forked first, so that its pid can be put into the hooks' filter,
+ * and let go only when everything is armed.
  *
  * The child keeps the terminal, the process group, the working directory and the environment, plus
  * NTRACE_SOCKET.  When the recorder dies, the command runs on.
@@ -18,7 +18,7 @@ struct command {
 	int exec_fd; /* read end: errno of a failed exec, or end of file */
 };
 
-#define COMMAND_NONE ((struct command){ .pidfd = -1, .gate = -1, .exec_fd = -1 })
+#define COMMAND_NONE ((struct command){.pidfd = -1, .gate = -1, .exec_fd = -1})
 
 /* Forks.  The child waits at the gate.  0 or -errno. */
 int command_prepare(struct command *c, char *const argv[], const char *socket_name);

@@ -21,17 +21,18 @@ struct ioctl_hooks;
 struct ioctl_hooks_options {
 	uint32_t ring_bytes;	 /* BPF ring buffer; power of two and page multiple; 0 = 4 MiB */
 	uint32_t inflight_limit; /* open calls; 0 = 16384 */
-	bool all_processes;	 /* false: only processes added with ioctl_hooks_track and their children */
+	bool all_processes; /* false: only processes added with ioctl_hooks_track and their children
+			     */
 };
 
-/* Loads and attaches.  0; -EPERM, -ENOENT (no BTF), -EINVAL (ring size), other -errno.  why: a line for
- * the user, at most why_size bytes. */
+/* Loads and attaches.  0; -EPERM, -ENOENT (no BTF), -EINVAL (ring size), other -errno.  why: a line
+ * for the user, at most why_size bytes. */
 int ioctl_hooks_open(const struct ioctl_hooks_options *options, struct ioctl_hooks **ret, char *why,
 	size_t why_size);
 void ioctl_hooks_close(struct ioctl_hooks *h);
 
-/* Registers neuron device files: dev/neuron* below root (NULL or "" = the real /dev).  May be called
- * again to follow new devices.  Returns how many are known, or -errno. */
+/* Registers neuron device files: dev/neuron* below root (NULL or "" = the real /dev).  May be
+ * called again to follow new devices.  Returns how many are known, or -errno. */
 int ioctl_hooks_scan_devices(struct ioctl_hooks *h, const char *root);
 /* Index of the i-th known device. */
 uint16_t ioctl_hooks_device(const struct ioctl_hooks *h, int i);
@@ -43,8 +44,8 @@ int ioctl_hooks_track(struct ioctl_hooks *h, pid_t tgid);
 typedef int (*ioctl_hooks_fn)(void *ctx, const void *records, size_t size);
 
 /*
- * Drains the ring buffer, then walks the open calls: one that is open for longer than 100 ms gives one
- * NEV_IOCTL_START record (cpu 0xffff, its own seq).  Returns the number of records or -errno.
+ * Drains the ring buffer, then walks the open calls: one that is open for longer than 100 ms gives
+ * one NEV_IOCTL_START record (cpu 0xffff, its own seq).  Returns the number of records or -errno.
  * *ret_watermark: no record that started before this time and was shorter than announced will come.
  */
 long ioctl_hooks_drain(
@@ -53,6 +54,11 @@ long ioctl_hooks_drain(
 /* Sums over CPUs; *ret_open: calls in flight now; *ret_received: records taken by the reader. */
 int ioctl_hooks_counters(const struct ioctl_hooks *h, uint64_t ret[NEV_C_MAX], uint64_t *ret_open,
 	uint64_t *ret_received);
+
+/* How often the kernel skipped one of the hooks (for any file of any process) because the CPU was
+ * inside another BPF program or map operation.  A skipped entry is an unseen call; a skipped return
+ * is counted as NEV_C_LOST_EXIT.  0 before kernel 6.7, which does not count. */
+uint64_t ioctl_hooks_missed(const struct ioctl_hooks *h);
 
 /* Names of the attached hooks, e.g. "tracepoint:syscalls:sys_enter_ioctl", NULL-terminated. */
 const char *const *ioctl_hooks_names(const struct ioctl_hooks *h);

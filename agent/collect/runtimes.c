@@ -2,9 +2,9 @@
 /*
  * runtimes.c - accepts announcements of runtimes and follows their rings.
  *
- * A connection is a small state: it has said hello or not.  A process that closes and opens its runtime
- * again announces the same control file; it keeps its source and its reader, so that no record is
- * read twice.
+ * A connection is a small state: it has said hello or not.  A process that closes and opens its
+ * runtime again announces the same control file; it keeps its source and its reader, so that no
+ * record is read twice.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ struct runtimes {
 static int listen_abstract(struct runtimes *r)
 {
 	unsigned char rnd[16];
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
@@ -86,7 +86,7 @@ int runtimes_open(uint32_t ring_capacity, uint16_t first_source, const struct ru
 		return error;
 	}
 	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	struct epoll_event ev = { .events = EPOLLIN, .data.fd = r->listen_fd };
+	struct epoll_event ev = {.events = EPOLLIN, .data.fd = r->listen_fd};
 	if (r->epoll_fd < 0 || epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, r->listen_fd, &ev) < 0) {
 		int error = errno;
 		cleanup_close(&r->epoll_fd);
@@ -127,25 +127,25 @@ int runtimes_fd(const struct runtimes *r)
 static int send_msg(int fd, enum announce_kind kind, uint32_t ring_capacity)
 {
 	struct announce_msg m = {
-		.magic = ANNOUNCE_MAGIC, .kind = kind, .ring_capacity = ring_capacity
-	};
+		.magic = ANNOUNCE_MAGIC, .kind = kind, .ring_capacity = ring_capacity};
 
 	return send(fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(m) ? 0
 											  : -EPIPE;
 }
 
-/* Receives a message and, with HELLO, its descriptor.  1 = message, 0 = nothing yet, -errno = end. */
+/* Receives a message and, with HELLO, its descriptor.  1 = message, 0 = nothing yet, -errno = end.
+ */
 static int receive_msg(int fd, struct announce_msg *m, int *ret_memfd)
 {
 	union {
 		struct cmsghdr align;
 		char buf[CMSG_SPACE(sizeof(int))];
 	} control;
-	struct iovec iov = { .iov_base = m, .iov_len = sizeof(*m) };
-	struct msghdr mh = { .msg_iov = &iov,
+	struct iovec iov = {.iov_base = m, .iov_len = sizeof(*m)};
+	struct msghdr mh = {.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.buf,
-		.msg_controllen = sizeof(control.buf) };
+		.msg_controllen = sizeof(control.buf)};
 
 	*ret_memfd = -1;
 	ssize_t n = recvmsg(fd, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
@@ -261,7 +261,7 @@ static void accept_all(struct runtimes *r)
 {
 	for (;;) {
 		int fd = accept4(r->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+		struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
 
 		if (fd < 0)
 			return;
@@ -301,13 +301,12 @@ struct poll_ctx {
 	struct followed *f;
 };
 
-static int poll_batch(void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records,
-	size_t count)
+static int poll_batch(
+	void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records, size_t count)
 {
 	struct poll_ctx *p = ctx;
 
-	return p->r->sink.on_records(
-		p->r->sink.ctx, &p->f->source, nc_idx, lane, records, count);
+	return p->r->sink.on_records(p->r->sink.ctx, &p->f->source, nc_idx, lane, records, count);
 }
 
 static int poll_name(void *ctx, uint64_t id, const char *text, uint32_t len)
@@ -322,7 +321,7 @@ long runtimes_poll(struct runtimes *r, bool ended)
 	long total = 0;
 
 	for (unsigned i = 0; i < r->count; i++) {
-		struct poll_ctx p = { r, r->list[i] };
+		struct poll_ctx p = {r, r->list[i]};
 		/* A closed connection means that the process closed its runtime or died. */
 		bool dead = ended || p.f->fd < 0;
 		long n = ctl_reader_poll(

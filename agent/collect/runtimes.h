@@ -4,8 +4,8 @@
  * control memfd, and their rings are followed until they and the records are gone.
  *
  * Owner: the recorder; one thread.  The socket lies in the abstract name space under a random
- * name, so nothing is left behind whatever becomes of the recorder.  Clients are not trusted: the pid
- * comes from the kernel, the memfd is validated by ctl_reader_open, messages have a fixed size.
+ * name, so nothing is left behind whatever becomes of the recorder.  Clients are not trusted: the
+ * pid comes from the kernel, the memfd is validated by ctl_reader_open, messages have a fixed size.
  */
 #ifndef NTRACE_COLLECT_RUNTIMES_H
 #define NTRACE_COLLECT_RUNTIMES_H

@@ -20,10 +20,10 @@ struct kind_row {
 };
 
 static const struct kind_row kinds[] = {
-	{ DUMP_NTRACE, "ntrace", &ntff__ntrace_event__descriptor, true },
-	{ DUMP_CPU_UTIL, "cpu_util", &ntff__cpu_util__descriptor, true },
-	{ DUMP_HOST_MEM, "host_mem", &ntff__host_mem_usage__descriptor, true },
-	{ DUMP_TRACE_INFO, "trace_info", &ntff__ntrace_info__descriptor, false },
+	{DUMP_NTRACE, "ntrace", &ntff__ntrace_event__descriptor, true},
+	{DUMP_CPU_UTIL, "cpu_util", &ntff__cpu_util__descriptor, true},
+	{DUMP_HOST_MEM, "host_mem", &ntff__host_mem_usage__descriptor, true},
+	{DUMP_TRACE_INFO, "trace_info", &ntff__ntrace_info__descriptor, false},
 };
 
 static const struct kind_row *kind_find(enum dump_kind kind)
@@ -87,7 +87,7 @@ static const char *event_name(const Ntff__NtraceEvent *e)
 
 static void print_json(FILE *f, const ProtobufCMessage *m)
 {
-	struct json_out j = { .f = f };
+	struct json_out j = {.f = f};
 
 	json_begin(&j, '{');
 	if (m->descriptor == &ntff__ntrace_event__descriptor) {
@@ -107,19 +107,21 @@ struct text_state {
 	bool any;
 };
 
-static const char *const phase_marks[] = { "?", ">", "<", "." };
+static const char *const phase_marks[] = {"?", ">", "<", "."};
 
 static void print_event_text(FILE *f, struct text_state *s, const Ntff__NtraceEvent *e)
 {
 	if (!s->any) {
 		s->first = e->timestamp;
 		s->any = true;
-		fprintf(f, "# seconds since the first event, thread, core, > start  < stop  . instant\n");
+		fprintf(f, "# seconds since the first event, thread, core, > start  < stop  . "
+			   "instant\n");
 	}
 	uint64_t t = e->timestamp - s->first;
 	unsigned phase = e->phase >= 0 && e->phase <= 3 ? (unsigned)e->phase : 0;
-	fprintf(f, "%6" PRIu64 ".%09" PRIu64 "  %7" PRIu32 "  nc%-2" PRIu32 " %s %-24s", t / 1000000000,
-		t % 1000000000, e->thread_id, e->nc_idx, phase_marks[phase], event_name(e));
+	fprintf(f, "%6" PRIu64 ".%09" PRIu64 "  %7" PRIu32 "  nc%-2" PRIu32 " %s %-24s",
+		t / 1000000000, t % 1000000000, e->thread_id, e->nc_idx, phase_marks[phase],
+		event_name(e));
 	if (e->phase == NTFF__NTRACE_EVENT_PHASE_TYPE__NTRACE_EVENT_PHASE_STOP)
 		fprintf(f, " %10" PRIu64 " ns", e->duration);
 	for (size_t i = 0; i < e->n_attributes; i++)
@@ -131,7 +133,7 @@ int dump_print(FILE *f, enum dump_kind kind, enum dump_format format, const uint
 	size_t size, size_t *ret_at)
 {
 	const struct kind_row *k = kind_find(kind);
-	struct text_state text = { 0 };
+	struct text_state text = {0};
 	size_t pos = 0;
 
 	if (!k)

@@ -35,8 +35,8 @@ static size_t utf8_length(const unsigned char *s, size_t left)
 		unsigned char mask, lead;
 		size_t length;
 		uint32_t least;
-	} forms[] = { { 0x80, 0x00, 1, 0 }, { 0xe0, 0xc0, 2, 0x80 }, { 0xf0, 0xe0, 3, 0x800 },
-		{ 0xf8, 0xf0, 4, 0x10000 } };
+	} forms[] = {{0x80, 0x00, 1, 0}, {0xe0, 0xc0, 2, 0x80}, {0xf0, 0xe0, 3, 0x800},
+		{0xf8, 0xf0, 4, 0x10000}};
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
 		if ((s[0] & forms[i].mask) != forms[i].lead)

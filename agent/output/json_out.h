@@ -2,8 +2,8 @@
 /*
  * json_out.h - writes JSON to a stream as it goes.
  *
- * A writer of its own because ids use all 64 bits (bit 63 marks kernel spans) and must appear as plain
- * numbers, which jansson's signed integers cannot hold; it also needs no memory per record.
+ * A writer of its own because ids use all 64 bits (bit 63 marks kernel spans) and must appear as
+ * plain numbers, which jansson's signed integers cannot hold; it also needs no memory per record.
  * Strings that are not UTF-8 get U+FFFD for each bad byte.
  */
 #ifndef NTRACE_OUTPUT_JSON_OUT_H

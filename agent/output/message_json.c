@@ -15,10 +15,11 @@ static bool is_map(const ProtobufCFieldDescriptor *f)
 	const ProtobufCMessageDescriptor *d = f->descriptor;
 	size_t len = strlen(d->short_name);
 	return d->n_fields == 2 && len > 5 && !strcmp(d->short_name + len - 5, "Entry") &&
-		!strcmp(d->fields[0].name, "key") && !strcmp(d->fields[1].name, "value");
+	       !strcmp(d->fields[0].name, "key") && !strcmp(d->fields[1].name, "value");
 }
 
-static void map_json(struct json_out *j, const ProtobufCFieldDescriptor *f, void *const *entries, size_t n)
+static void map_json(
+	struct json_out *j, const ProtobufCFieldDescriptor *f, void *const *entries, size_t n)
 {
 	const ProtobufCMessageDescriptor *d = f->descriptor;
 
@@ -31,7 +32,8 @@ static void map_json(struct json_out *j, const ProtobufCFieldDescriptor *f, void
 			memcpy(&key, base + d->fields[0].offset, sizeof(key));
 		else
 			snprintf(number, sizeof(number), "%llu",
-				*(const unsigned long long *)(const void *)(base + d->fields[0].offset));
+				*(const unsigned long long *)(const void *)(base +
+									    d->fields[0].offset));
 		json_key(j, key);
 		value_json(j, &d->fields[1], base + d->fields[1].offset);
 	}
@@ -129,7 +131,8 @@ static bool is_present(const ProtobufCMessage *m, const ProtobufCFieldDescriptor
 	return memcmp(v, zero, element_size(f->type)) != 0;
 }
 
-static void repeated_json(struct json_out *j, const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+static void repeated_json(
+	struct json_out *j, const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
 {
 	size_t n;
 	const char *array;

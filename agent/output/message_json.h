@@ -2,8 +2,8 @@
 /*
  * message_json.h - any protobuf-c message as one JSON object, by its descriptor.
  *
- * Field names are those of the .proto; fields with their default value are left out, as are absent ones;
- * enums appear by name; maps as objects; unknown fields as "unknown_fields": number of them.
+ * Field names are those of the .proto; fields with their default value are left out, as are absent
+ * ones; enums appear by name; maps as objects; unknown fields as "unknown_fields": number of them.
  */
 #ifndef NTRACE_OUTPUT_MESSAGE_JSON_H
 #define NTRACE_OUTPUT_MESSAGE_JSON_H

@@ -17,7 +17,7 @@ static const struct {
 #define OUT false
 #define NOTE false
 #define LOST true
-#define REC_COUNTER(id, stage, name, kind, text) [REC_C_##id] = { stage, name, kind },
+#define REC_COUNTER(id, stage, name, kind, text) [REC_C_##id] = {stage, name, kind},
 #include "runtime/record/counters.def"
 #undef REC_COUNTER
 #undef IN
@@ -50,12 +50,14 @@ static void print_losses(FILE *f, const struct merge_result *m)
 		sep = ", ";
 	}
 	if (m->damage.skipped_bytes || m->damage.cut_bytes) {
-		fprintf(f, "%s%" PRIu64 " damaged bytes skipped, %" PRIu64 " bytes cut off at the end",
+		fprintf(f,
+			"%s%" PRIu64 " damaged bytes skipped, %" PRIu64 " bytes cut off at the end",
 			sep, m->damage.skipped_bytes, m->damage.cut_bytes);
 		sep = ", ";
 	}
-	fprintf(f, "%s (kernel %" PRIu64 " of %" PRIu64 " calls, runtime %" PRIu64 " of %" PRIu64
-		   " events recorded)\n",
+	fprintf(f,
+		"%s (kernel %" PRIu64 " of %" PRIu64 " calls, runtime %" PRIu64 " of %" PRIu64
+		" events recorded)\n",
 		*sep ? "" : "nothing", m->ledger[REC_C_KERNEL_DONE].value,
 		m->ledger[REC_C_KERNEL_ENTERED].value, m->ledger[REC_C_RUNTIME_DELIVERED].value,
 		m->ledger[REC_C_RUNTIME_EMITTED].value);
@@ -77,16 +79,17 @@ void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 		fprintf(f, "%s%s", i ? "; " : "", m->blind[i]);
 	fprintf(f, "%s\n", m->blind_count ? "" : "nothing known");
 	if (!m->ended)
-		fprintf(f, "incomplete: the recorder did not stop in order; what it wrote is here\n");
+		fprintf(f,
+			"incomplete: the recorder did not stop in order; what it wrote is here\n");
 	else if (m->end.wait_status >= 0 && WIFSIGNALED(m->end.wait_status))
 		fprintf(f, "the command was killed by signal %d\n", WTERMSIG(m->end.wait_status));
 }
 
 int report_kernel_events(const char *text, enum merge_kernel_events *ret)
 {
-	static const char *const names[] = { [MERGE_KERNEL_HINT] = "hint",
+	static const char *const names[] = {[MERGE_KERNEL_HINT] = "hint",
 		[MERGE_KERNEL_EXTENDED] = "extended",
-		[MERGE_KERNEL_OFF] = "off" };
+		[MERGE_KERNEL_OFF] = "off"};
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (!strcmp(text, names[i])) {

@@ -2,8 +2,8 @@
 /*
  * clock.h - clocks with their domain in the type.
  *
- * Everything captured carries BOOTTIME or a device clock; epoch time appears only at output.  A number
- * of one clock cannot be passed where another is wanted: convert by name.
+ * Everything captured carries BOOTTIME or a device clock; epoch time appears only at output.  A
+ * number of one clock cannot be passed where another is wanted: convert by name.
  */
 #ifndef NTRACE_BASE_CLOCK_H
 #define NTRACE_BASE_CLOCK_H

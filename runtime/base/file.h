@@ -3,9 +3,9 @@
  * file.h - files that are whole or not there.
  *
  * An outfile is written under a temporary name in its own directory and takes its real name at
- * outfile_commit, never replacing an existing file; outfile_abort (or the death of the process) leaves
- * at most a `.ntrace-tmp-*`.  Everything created gets SUDO_UID/SUDO_GID as owner when root runs for
- * somebody, and the caller's umask.  No function prints.
+ * outfile_commit, never replacing an existing file; outfile_abort (or the death of the process)
+ * leaves at most a `.ntrace-tmp-*`.  Everything created gets SUDO_UID/SUDO_GID as owner when root
+ * runs for somebody, and the caller's umask.  No function prints.
  */
 #ifndef NTRACE_BASE_FILE_H
 #define NTRACE_BASE_FILE_H
@@ -24,18 +24,19 @@ void cleanup_close(int *fd);
 /* Writes all bytes; 0 or -errno. */
 int file_write_all(int fd, const void *data, size_t size);
 
-/* Reads a whole file, at most max bytes (-EFBIG beyond); the caller frees *ret_data, which is followed by
- * a NUL that does not count.  0 or -errno. */
+/* Reads a whole file, at most max bytes (-EFBIG beyond); the caller frees *ret_data, which is
+ * followed by a NUL that does not count.  0 or -errno. */
 int file_read(const char *path, size_t max, char **ret_data, size_t *ret_size);
 
 /* mkdir -p; existing directories are fine.  New ones get the invoking user as owner. */
 int file_mkdirs(const char *path);
 
-/* Gives path (or fd) to SUDO_UID/SUDO_GID when run through sudo as root; nothing otherwise. */
+/* Gives fd to SUDO_UID/SUDO_GID when run through sudo as root; nothing otherwise. */
 void file_chown_invoker(int fd);
 
-/* A directory name that does not exist yet: base, base_2, base_3, ...  Creates it.  The name that was
- * taken is returned in *ret_path (to be freed).  0 or -errno. */
+/* A directory name that does not exist yet: base, base_2, base_3, ...  Creates it; its parent must
+ * exist (-ENOENT).  Of several processes each gets its own.  The name that was taken is returned in
+ * *ret_path (to be freed).  0 or -errno. */
 int file_mkdir_unique(const char *base, char **ret_path);
 
 struct outfile {

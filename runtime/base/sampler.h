@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sampler.h - raw host samples: per-CPU time from /proc/stat, resident bytes from /proc/<pid>/statm.
+ * sampler.h - raw host samples: per-CPU time from /proc/stat, resident bytes from
+ * /proc/<pid>/statm.
  *
  * Keeps no state and no descriptor between calls; any thread may call.  Values are raw counters;
  * utilisation is computed where the samples are merged.
@@ -20,15 +21,15 @@ struct sampler_cpu {
 	uint64_t total; /* busy + idle + iowait */
 };
 
-/* Fills up to max rows in CPU order from the text of /proc/stat; returns how many.  Rows of CPUs that are
- * offline are missing there and here. */
+/* Fills up to max rows in CPU order from the text of /proc/stat; returns how many.  Rows of CPUs
+ * that are offline are missing there and here. */
 int sampler_parse_stat(const char *text, struct sampler_cpu *rows, int max);
 
 /* Reads /proc/stat; rows or -errno. */
 int sampler_cpus(struct sampler_cpu *rows, int max);
 
-/* Resident bytes of a process (second field of statm times the page size); -errno (-ESRCH/-ENOENT when
- * it is gone). */
+/* Resident bytes of a process (second field of statm times the page size); -errno (-ESRCH/-ENOENT
+ * when it is gone). */
 int sampler_rss(pid_t pid, uint64_t *ret_bytes);
 
 #endif

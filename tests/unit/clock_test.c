@@ -44,7 +44,8 @@ TEST("clock: the bracket is tight enough to be of use", "[base]")
 {
 	uint64_t best = UINT64_MAX;
 
-	/* One snapshot may meet a preemption in each of its brackets; of a hundred, one does not. */
+	/* One snapshot may meet a preemption in each of its brackets; of a hundred, one does not.
+	 */
 	for (int i = 0; i < 100; i++) {
 		struct clock_snapshot s = clock_snapshot_take();
 
@@ -77,7 +78,8 @@ TEST("clock: offset is realtime minus the middle of the bracket, negative too", 
 		{{.boot_before = 100, .boot_after = 110, .realtime = 1105}, 1000},
 		{{.boot_before = 100, .boot_after = 111, .realtime = 1105}, 1000},
 		{{.boot_before = 5000, .boot_after = 5000, .realtime = 2000}, -3000},
-		{{.boot_before = 7, .boot_after = 7, .realtime = 1753000000000000007}, 1753000000000000000},
+		{{.boot_before = 7, .boot_after = 7, .realtime = 1753000000000000007},
+			1753000000000000000},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

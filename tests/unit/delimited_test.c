@@ -53,7 +53,8 @@ TEST("varint: size agrees with the encoder for every bit length", "[proto]")
 
 	for (unsigned bits = 0; bits < 64; bits++) {
 		CHECK_EQ(pb_varint_size(1ull << bits), pb_varint_put(out, 1ull << bits));
-		CHECK_EQ(pb_varint_size((1ull << bits) - 1), pb_varint_put(out, (1ull << bits) - 1));
+		CHECK_EQ(
+			pb_varint_size((1ull << bits) - 1), pb_varint_put(out, (1ull << bits) - 1));
 	}
 }
 
@@ -134,7 +135,8 @@ TEST("delimited: a damaged prefix is reported and the cursor stays on it", "[pro
 		{"one byte short", "\x01x\x03yz", 5},
 		{"nothing behind the length", "\x01x\x01", 3},
 		{"length cut off", "\x01x\x80", 3},
-		{"length of 64 ones: start + length wraps", "\x01x\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01y", 13},
+		{"length of 64 ones: start + length wraps",
+			"\x01x\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01y", 13},
 		{"length beyond 64 bits", "\x01x\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7fy", 13},
 	};
 

@@ -3,8 +3,8 @@
  * protoc.h - Debian's protoc as an independent reader and writer of our bytes.
  *
  * A delimited stream becomes a message with one repeated field by putting the byte 0x0a (field 1,
- * length-delimited) before each length; the messages of that shape are written to a scratch directory when
- * protoc runs.
+ * length-delimited) before each length; the messages of that shape are written to a scratch
+ * directory when protoc runs.
  */
 #ifndef NTRACE_TESTS_PROTOC_H
 #define NTRACE_TESTS_PROTOC_H
@@ -16,12 +16,12 @@
 #include "runtime/base/file.h"
 #include "tests/unit/scratch.h"
 
-#define PROTOC_SCHEMA                                                                              \
-	"syntax = \"proto3\";\n"                                                                   \
-	"package ntff_test;\n"                                                                     \
-	"import \"proto/neuron_trace.proto\";\n"                                                   \
-	"message stream { repeated ntff.ntrace_event event = 1; }\n"                               \
-	"message cpu_stream { repeated ntff.cpu_util sample = 1; }\n"                              \
+#define PROTOC_SCHEMA                                                 \
+	"syntax = \"proto3\";\n"                                      \
+	"package ntff_test;\n"                                        \
+	"import \"proto/neuron_trace.proto\";\n"                      \
+	"message stream { repeated ntff.ntrace_event event = 1; }\n"  \
+	"message cpu_stream { repeated ntff.cpu_util sample = 1; }\n" \
 	"message mem_stream { repeated ntff.host_mem_usage sample = 1; }\n"
 
 /* The root of the tree, from the name that the compiler was given: "." or a path. */
@@ -64,8 +64,8 @@ static inline int protoc_put_file(const char *path, const void *data, size_t siz
 }
 
 /*
- * Runs `protoc --<mode>=<type>` (mode: decode or encode) on `in`.  0 and what it printed (to be freed,
- * NUL-terminated); -EPROTO when protoc fails; -errno.
+ * Runs `protoc --<mode>=<type>` (mode: decode or encode) on `in`.  0 and what it printed (to be
+ * freed, NUL-terminated); -EPROTO when protoc fails; -errno.
  */
 static inline int protoc_run(const char *mode, const char *type, const void *in, size_t in_size,
 	char **ret_out, size_t *ret_size)
@@ -80,12 +80,13 @@ static inline int protoc_run(const char *mode, const char *type, const void *in,
 
 	if (!scratch_make(&scratch))
 		return -errno;
-	err = protoc_put_file(scratch_path(&scratch, "ntff_test.proto").s, PROTOC_SCHEMA,
-		strlen(PROTOC_SCHEMA));
+	err = protoc_put_file(
+		scratch_path(&scratch, "ntff_test.proto").s, PROTOC_SCHEMA, strlen(PROTOC_SCHEMA));
 	if (!err)
 		err = protoc_put_file(scratch_path(&scratch, "in").s, in, in_size);
-	if (!err && asprintf(&command, "protoc '--proto_path=%s' '--proto_path=%s' --%s=%s %s <'%s/in'",
-			    root.s, scratch.dir, mode, type, "ntff_test.proto", scratch.dir) < 0) {
+	if (!err &&
+		asprintf(&command, "protoc '--proto_path=%s' '--proto_path=%s' --%s=%s %s <'%s/in'",
+			root.s, scratch.dir, mode, type, "ntff_test.proto", scratch.dir) < 0) {
 		command = NULL;
 		err = -ENOMEM;
 	}
@@ -115,7 +116,8 @@ static inline int protoc_wrap(const uint8_t *stream, size_t size, struct pb_buf 
 	int more;
 
 	while ((more = pb_delimited_next(stream, size, &pos, &msg, &len)) == 1) {
-		if (pb_buf_append(out, "\x0a", 1) || pb_buf_append(out, stream + start, pos - start))
+		if (pb_buf_append(out, "\x0a", 1) ||
+			pb_buf_append(out, stream + start, pos - start))
 			return -ENOMEM;
 		start = pos;
 	}

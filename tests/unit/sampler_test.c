@@ -25,8 +25,8 @@ static const struct {
 		"intr 12345 0 0\n"
 		"ctxt 99\n",
 		3, 2, {{0, 0, 168, 618}, {1, 0, 18, 63}}},
-	{"offline cpus leave holes", "cpu 1 1 1 1\ncpu2 1 0 0 1 0 0 0 0\ncpu7 2 0 0 2 0 0 0 0\n", 3, 2,
-		{{2, 0, 1, 2}, {7, 0, 2, 4}}},
+	{"offline cpus leave holes", "cpu 1 1 1 1\ncpu2 1 0 0 1 0 0 0 0\ncpu7 2 0 0 2 0 0 0 0\n", 3,
+		2, {{2, 0, 1, 2}, {7, 0, 2, 4}}},
 	{"four columns of an old kernel", "cpu0 1 2 3 4\n", 3, 1, {{0, 0, 6, 10}}},
 	{"no more rows than there is room", "cpu0 1 0 0 0\ncpu1 1 0 0 0\ncpu2 1 0 0 0\n", 2, 2,
 		{{0, 0, 1, 1}, {1, 0, 1, 1}}},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scratch.h - what file tests need: a directory of their own, and a child process to break things in.
+ * scratch.h - what file tests need: a directory of their own, and a child process to break things
+ * in.
  *
  * Header only; a test file includes it and uses what it wants.
  */
@@ -30,7 +31,8 @@ static inline bool scratch_make(struct scratch *s)
 	return mkdtemp(s->dir) != NULL;
 }
 
-static inline int scratch_unlink_(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static inline int scratch_unlink_(
+	const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st;
 	(void)type;
@@ -70,7 +72,8 @@ static inline int scratch_entries(const char *dir)
 	return n;
 }
 
-/* Runs fn in a child: what it returns (0..255), or -1 when it died.  Checks belong to the parent. */
+/* Runs fn in a child: what it returns (0..255), or -1 when it died.  Checks belong to the parent.
+ */
 static inline int scratch_child(int (*fn)(void *arg), void *arg)
 {
 	int status = 0;

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bpf_support.h - what every loader of BPF programs needs: libbpf's messages, tracepoint numbers,
+ * and a view of the ring buffer and of mapped arrays.
+ *
+ * The ring is read here and not through libbpf because the reader must know how far it has come: a
+ * record that is reserved but not yet submitted hides all behind it, and then no watermark may
+ * pass.
+ *
+ * Any thread; an object belongs to one.  Never prints.
+ */
+#ifndef NTRACE_COLLECT_BPF_SUPPORT_H
+#define NTRACE_COLLECT_BPF_SUPPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where the kernel's own type information lies. */
+#define BPF_KERNEL_BTF "/sys/kernel/btf/vmlinux"
+
+/* From now on libbpf's warnings go into a buffer of the calling thread and nowhere else.  Empties
+ * the buffer. */
+void bpf_log_capture(void);
+/* The last line that libbpf wrote on this thread since bpf_log_capture; "" if there was none. */
+const char *bpf_log_last(void);
+
+/* A descriptor of the root of a tracefs, without leaving a mount: a detached one, or the mounted
+ * one where the kernel has no fsopen.  *ret_detached (may be NULL) says which.  The caller closes
+ * it. -errno if there is none. */
+int tracefs_open(bool *ret_detached);
+/* Number of tracepoint category:name, or -errno (-ENOENT: the kernel does not have it). */
+int tracepoint_id(int tracefs_fd, const char *category, const char *name);
+/* A perf event on the tracepoint, to which a program can be attached.  The caller closes it. */
+int tracepoint_open(int id);
+
+/* ---- mapped arrays and the ring buffer ---------------------------------------------------- */
+
+/* Maps the values of a BPF_F_MMAPABLE array for reading and writing; *ret_size is what to give to
+ * munmap.  NULL and errno on failure. */
+void *bpf_array_map(int map_fd, uint32_t entries, uint32_t value_size, size_t *ret_size);
+
+/* One reader.  Zeroed = not open. */
+struct bpf_ring {
+	uint64_t *consumer;	  /* page that the reader writes */
+	const uint64_t *producer; /* page of the kernel, and the data twice behind it */
+	const uint8_t *data;
+	size_t size;
+	uint64_t pos; /* how far the reader is; published by bpf_ring_release */
+};
+
+int bpf_ring_open(struct bpf_ring *r, int map_fd, size_t size);
+void bpf_ring_close(struct bpf_ring *r);
+/* Position behind the newest reserved record. */
+uint64_t bpf_ring_end(const struct bpf_ring *r);
+/* The next record before `end`: true and the record, which stays until bpf_ring_release; false when
+ * there is none or when it is still being written (then r->pos < end). */
+bool bpf_ring_next(struct bpf_ring *r, uint64_t end, const void **ret_record, size_t *ret_size);
+/* Gives everything read so far back to the kernel. */
+void bpf_ring_release(struct bpf_ring *r);
+
+#endif

@@ -1,0 +1,66 @@
+#!/bin/bash
+# Replay tests: a recording made now on a virtual device is merged again under other conditions, and
+# must give the same bytes.
+cd "$(dirname "$0")/../.." || exit 3
+BUILD=$(realpath "${BUILD:-build}")
+export PATH=$BUILD/bin:$PATH
+unset NTRACE_DEVICE_ROOT NTRACE_SOCKET
+passed=0 failed=0 skipped=0
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+done_with() {
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ $failed = 0 ]
+	exit
+}
+skip_all() {
+	echo "skipped: replay ($1)"
+	skipped=1
+	done_with
+}
+[ "$(id -u)" = 0 ] || skip_all root
+[ -r /sys/kernel/btf/vmlinux ] || skip_all "kernel BTF"
+[ -w /dev/fuse ] || skip_all /dev/fuse
+
+sums() { (cd "$1" && find . -name '*.pb' | sort | xargs sha256sum); }
+check() { # name, status
+	if [ "$2" = 0 ]; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "failed: replay: $1"
+	fi
+}
+
+ntrace-vdev -q -- ntrace record -q -o "$tmp/live" -- \
+	"$BUILD/workloads/inference" --threads 2 --executions 50 >"$tmp/log" 2>&1
+status=$?
+[ $status = 0 ] || cat "$tmp/log"
+check "a recording is made" $status
+sums "$tmp/live" >"$tmp/want"
+grep -q ntrace.pb "$tmp/want"
+check "it has an ntrace.pb" $?
+
+again() { # name, command...
+	name=$1
+	shift
+	rm -rf "$tmp/again"
+	"$@" ntrace replay -q "$tmp/live" -o "$tmp/again" 2>"$tmp/log"
+	status=$?
+	cat "$tmp/log"
+	[ $status = 0 ] && sums "$tmp/again" | diff "$tmp/want" -
+	check "$name" $?
+}
+again "the same bytes" env
+again "the same bytes in another time zone" env TZ=Asia/Kolkata
+again "the same bytes in another locale" env LC_ALL=tr_TR.UTF-8
+again "the same bytes without address randomisation" setarch -R
+again "the same bytes under another umask" bash -c 'umask 077; exec "$@"' sh
+again "the same bytes in an empty environment" env -i PATH="$PATH"
+again "the same bytes from another directory" bash -c 'cd /; exec "$@"' sh
+cp -r "$tmp/live/recording" "$tmp/moved"
+rm -rf "$tmp/again"
+ntrace replay -q "$tmp/moved" -o "$tmp/again" && sums "$tmp/again" | diff "$tmp/want" -
+check "the same bytes from a recording that was moved" $?
+done_with
