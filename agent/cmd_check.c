@@ -2,6 +2,7 @@
 /*
  * cmd_check.c - `ntrace check`: what this machine allows, and what follows for a recording.
  */
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "agent/agent.h"
@@ -12,3 +13,23 @@ static const struct argp argp = {0, 0, 0,
 	"`ntrace "
 	"record` cannot work here.",
 	0, 0, 0};
+
+static void print_row(const struct probe_row *r)
+{
+	printf("%-8s %-24s %s\n", probe_state_name(r->state), r->name, r->detail);
+	if (r->state != PROBE_OK && r->consequence)
+		printf("%-8s %-24s   %s%s\n", "", "", r->required ? "needed: " : "", r->consequence);
+}
+
+int cmd_check(int argc, char **argv)
+{
+	struct probe_row rows[PROBE_MAX_ROWS];
+
+	agent_parse(&argp, "ntrace check", argc, argv, 0, NULL);
+	int n = probe_run(rows, PROBE_MAX_ROWS);
+	for (int i = 0; i < n; i++)
+		print_row(&rows[i]);
+	bool can = probe_can_record(rows, n);
+	printf("%s\n", can ? "ntrace record works here" : "ntrace record does not work here");
+	return can ? EXIT_OK : EXIT_NO;
+}

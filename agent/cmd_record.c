@@ -164,7 +164,10 @@ static int explain_capture(const struct capture_result *r, const char *out, cons
 {
 	switch (r->stage) {
 	case CAPTURE_EXEC:
-		return command_failed(name, r->error);
+		if (r->error != -ENOENT)
+			return command_failed(name, r->error);
+		agent_message("%s: the file is there, but not the interpreter that it names", name);
+		return EXIT_NOT_FOUND;
 	case CAPTURE_OUTPUT:
 		if (r->error == -EEXIST)
 			agent_message(

@@ -42,7 +42,7 @@ struct nev_hdr {
 
 struct nev_ioctl {
 	struct nev_hdr hdr;
-	__u64 start_ns;    /* entry of the system call */
+	__u64 start_ns;	   /* entry of the system call */
 	__u64 duration_ns; /* 0 in NEV_IOCTL_START */
 	__u32 tgid;	   /* initial pid namespace */
 	__u32 tid;
@@ -79,12 +79,14 @@ struct nev_file_key {
 };
 
 /* Map `requests`, key: the full command number.  Filled from vmlinux/ioctl_table.def. */
+#define NEV_ARG_BYTES 64 /* all fields lie in so many first bytes of their structure */
 struct nev_arg_field {
 	__u16 offset; /* bytes into the argument structure */
 	__u16 width;  /* 1, 2, 4 or 8 bytes, zero-extended */
 };
 struct nev_request {
-	__u32 nargs; /* class: 0, 2, 4, 6; unused fields have width 0 and give 0 */
+	__u16 nargs; /* class: 0, 2, 4, 6; unused fields have width 0 and give 0 */
+	__u16 span;  /* bytes up to the end of the last field; 0 if there is none */
 	struct nev_arg_field args[NEV_MAX_ARGS];
 };
 
@@ -96,8 +98,8 @@ enum nev_counter {
 	NEV_C_LOST_RING_FULL,	  /* bpf_ringbuf_reserve failed */
 	NEV_C_LOST_INFLIGHT_FULL, /* `inflight` could not take the entry */
 	NEV_C_ARG_FAULT,	  /* argument unreadable: not a loss, the record is there */
-	NEV_C_LOST_EXIT,	  /* calls whose return was not seen, found when the thread went on */
-	NEV_C_UNTRACKED,	  /* children the process filter had no room for: they are not seen */
+	NEV_C_LOST_EXIT, /* calls whose return was not seen, found when the thread went on */
+	NEV_C_UNTRACKED, /* children the process filter had no room for: they are not seen */
 	NEV_C_MAX,
 };
 
@@ -110,16 +112,17 @@ struct nev_cpu {
 	 * read; 0 otherwise.  With it the reader knows how far everything older has been seen. */
 	__u64 entering_ns;
 	__u64 seq; /* records that were due, made or not; its low 32 bits go into nev_hdr */
-	__u64 pad[7];
+	__u8 arg[NEV_ARG_BYTES + 8]; /* scratch: the head of an argument structure */
+	__u64 pad[6];
 };
 
 /* Map `walk`, mapped by the reader: the answer of the program that walks `inflight`. */
 #define NEV_WALK_MAX 64
 struct nev_walk {
-	__u64 before_ns;    /* asked: entries that started before this and are not announced yet */
-	__u64 oldest_ns;    /* start of the oldest entry; all ones if there is none */
-	__u32 open;	    /* entries seen */
-	__u32 found_count;  /* of found[]; when it is full the rest stays for the next walk */
+	__u64 before_ns;   /* asked: entries that started before this and are not announced yet */
+	__u64 oldest_ns;   /* start of the oldest entry; all ones if there is none */
+	__u32 open;	   /* entries seen */
+	__u32 found_count; /* of found[]; when it is full the rest stays for the next walk */
 	struct nev_inflight found[NEV_WALK_MAX];
 };
 
@@ -129,7 +132,7 @@ static_assert(sizeof(struct nev_ioctl) == 56, "nev_ioctl");
 static_assert(sizeof(struct nev_inflight) == 80, "nev_inflight");
 static_assert(sizeof(struct nev_file_key) == 16, "nev_file_key");
 static_assert(sizeof(struct nev_request) == 28, "nev_request");
-static_assert(sizeof(struct nev_cpu) == 128, "nev_cpu");
+static_assert(sizeof(struct nev_cpu) == 192, "nev_cpu");
 static_assert(sizeof(struct nev_walk) == 24 + NEV_WALK_MAX * 80, "nev_walk");
 #endif
 

@@ -7,11 +7,13 @@
  */
 #include "vmlinux/ioctl_table.h"
 
+/* clang-format off */
 #define F(role, offset, width) {IOCTL_ROLE_##role, width, offset}
 #define NO_FIELDS {0}
+/* clang-format on */
 
 const struct ioctl_row ioctl_rows[] = {
-#define IOCTL(name, cmd, arg_size, flags, drivers, ...)                                            \
+#define IOCTL(name, cmd, arg_size, flags, drivers, ...) \
 	{#name, cmd, arg_size, flags, drivers, {__VA_ARGS__}},
 #include "vmlinux/ioctl_table.def"
 #undef IOCTL
@@ -36,8 +38,8 @@ static const char *const role_attributes[] = {
 const struct ioctl_row *ioctl_row_find(uint32_t cmd)
 {
 	switch (cmd) {
-#define IOCTL(name, number, ...)                                                                   \
-	case number:                                                                               \
+#define IOCTL(name, number, ...) \
+	case number:             \
 		return &ioctl_rows[ROW_##name];
 #include "vmlinux/ioctl_table.def"
 #undef IOCTL

@@ -39,11 +39,11 @@ enum ioctl_flags {
 };
 
 struct ioctl_row {
-	const char *name;	/* the driver's macro without NEURON_IOCTL_ */
-	uint32_t cmd;		/* full command number */
-	uint16_t arg_size;	/* real size of the argument structure, bytes */
-	uint16_t flags;		/* enum ioctl_flags */
-	const char *drivers;	/* "2.24", "2.30" or "2.24,2.30": where the row was read */
+	const char *name;    /* the driver's macro without NEURON_IOCTL_ */
+	uint32_t cmd;	     /* full command number */
+	uint16_t arg_size;   /* real size of the argument structure, bytes */
+	uint16_t flags;	     /* enum ioctl_flags */
+	const char *drivers; /* "2.24", "2.30" or "2.24,2.30": where the row was read */
 	struct ioctl_field fields[IOCTL_MAX_FIELDS];
 };
 

@@ -343,7 +343,7 @@ enum neuron_nq_dev_type { NEURON_NQ_DEV_CORE = 0, NEURON_NQ_DEV_TOP_SP = 1 };
 #define NEURON_FEATURE_ALLOC64 (1ull << 6)
 #define NEURON_FEATURE_ALLOC_WITH_PA (1ull << 10)
 
-#define NEURON_ARG_SIZE(type, size)                                                                \
+#define NEURON_ARG_SIZE(type, size) \
 	static_assert(sizeof(struct neuron_##type) == (size), "neuron_" #type)
 NEURON_ARG_SIZE(mem_alloc, 32);
 NEURON_ARG_SIZE(mem_alloc_v2, 40);

@@ -160,12 +160,16 @@ static int fill_requests(struct ioctl_hooks *h)
 	for (size_t i = 0; i < ioctl_row_count; i++) {
 		const struct ioctl_row *row = &ioctl_rows[i];
 		unsigned fields = ioctl_row_fields(row);
-		struct nev_request q = {.nargs = ioctl_class(fields)};
+		struct nev_request q = {.nargs = (uint16_t)ioctl_class(fields)};
 		int r;
 
 		for (unsigned f = 0; f < fields; f++) {
+			unsigned end = row->fields[f].offset + row->fields[f].width;
+
 			q.args[f].offset = row->fields[f].offset;
 			q.args[f].width = row->fields[f].width;
+			if (end > q.span)
+				q.span = (uint16_t)end;
 		}
 		r = bpf_map__update_elem(h->skel->maps.requests, &row->cmd, sizeof(row->cmd), &q,
 			sizeof(q), BPF_NOEXIST);

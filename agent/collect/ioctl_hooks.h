@@ -44,9 +44,11 @@ int ioctl_hooks_track(struct ioctl_hooks *h, pid_t tgid);
 typedef int (*ioctl_hooks_fn)(void *ctx, const void *records, size_t size);
 
 /*
- * Drains the ring buffer, then walks the open calls: one that is open for longer than 100 ms gives
- * one NEV_IOCTL_START record (cpu 0xffff, its own seq).  Returns the number of records or -errno.
- * *ret_watermark: no record that started before this time and was shorter than announced will come.
+ * Walks the open calls, then drains the ring buffer up to where it ended just then.  A call that is open
+ * for longer than 100 ms gives one NEV_IOCTL_START record (cpu 0xffff, its own seq); these come first.
+ * Returns the number of records or -errno, or what on_batch returned.
+ * *ret_watermark: no record of a call that started before this time will come.  It never goes back,
+ * and waits for the oldest open call, announced or not.
  */
 long ioctl_hooks_drain(
 	struct ioctl_hooks *h, ioctl_hooks_fn on_batch, void *ctx, uint64_t *ret_watermark);

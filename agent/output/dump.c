@@ -89,14 +89,14 @@ static void print_json(FILE *f, const ProtobufCMessage *m)
 {
 	struct json_out j = {.f = f};
 
-	json_begin(&j, '{');
+	jout_begin(&j, '{');
 	if (m->descriptor == &ntff__ntrace_event__descriptor) {
 		const char *name = event_name((const Ntff__NtraceEvent *)m);
-		json_key(&j, "name");
-		json_string(&j, name, strlen(name));
+		jout_key(&j, "name");
+		jout_string(&j, name, strlen(name));
 	}
 	message_json_members(&j, m);
-	json_end(&j, '}');
+	jout_end(&j, '}');
 	fputc('\n', f);
 }
 

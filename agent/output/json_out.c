@@ -15,14 +15,14 @@ static void separate(struct json_out *j)
 	j->comma = true;
 }
 
-void json_begin(struct json_out *j, char bracket)
+void jout_begin(struct json_out *j, char bracket)
 {
 	separate(j);
 	fputc(bracket, j->f);
 	j->comma = false;
 }
 
-void json_end(struct json_out *j, char bracket)
+void jout_end(struct json_out *j, char bracket)
 {
 	fputc(bracket, j->f);
 	j->comma = true;
@@ -77,7 +77,7 @@ static void quoted(FILE *f, const char *s, size_t len)
 	fputc('"', f);
 }
 
-void json_key(struct json_out *j, const char *key)
+void jout_key(struct json_out *j, const char *key)
 {
 	separate(j);
 	quoted(j->f, key, strlen(key));
@@ -85,25 +85,25 @@ void json_key(struct json_out *j, const char *key)
 	j->comma = false;
 }
 
-void json_string(struct json_out *j, const char *s, size_t len)
+void jout_string(struct json_out *j, const char *s, size_t len)
 {
 	separate(j);
 	quoted(j->f, s, len);
 }
 
-void json_unsigned(struct json_out *j, uint64_t v)
+void jout_unsigned(struct json_out *j, uint64_t v)
 {
 	separate(j);
 	fprintf(j->f, "%" PRIu64, v);
 }
 
-void json_signed(struct json_out *j, int64_t v)
+void jout_signed(struct json_out *j, int64_t v)
 {
 	separate(j);
 	fprintf(j->f, "%" PRId64, v);
 }
 
-void json_double(struct json_out *j, double v)
+void jout_double(struct json_out *j, double v)
 {
 	separate(j);
 	if (isfinite(v))
@@ -112,7 +112,7 @@ void json_double(struct json_out *j, double v)
 		fputs("null", j->f);
 }
 
-void json_bool(struct json_out *j, bool v)
+void jout_bool(struct json_out *j, bool v)
 {
 	separate(j);
 	fputs(v ? "true" : "false", j->f);

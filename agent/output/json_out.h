@@ -19,13 +19,13 @@ struct json_out {
 	bool comma; /* something stands before in this object or array */
 };
 
-void json_begin(struct json_out *j, char bracket); /* '{' or '[' */
-void json_end(struct json_out *j, char bracket);   /* '}' or ']' */
-void json_key(struct json_out *j, const char *key);
-void json_string(struct json_out *j, const char *s, size_t len);
-void json_unsigned(struct json_out *j, uint64_t v);
-void json_signed(struct json_out *j, int64_t v);
-void json_double(struct json_out *j, double v);
-void json_bool(struct json_out *j, bool v);
+void jout_begin(struct json_out *j, char bracket); /* '{' or '[' */
+void jout_end(struct json_out *j, char bracket);   /* '}' or ']' */
+void jout_key(struct json_out *j, const char *key);
+void jout_string(struct json_out *j, const char *s, size_t len);
+void jout_unsigned(struct json_out *j, uint64_t v);
+void jout_signed(struct json_out *j, int64_t v);
+void jout_double(struct json_out *j, double v);
+void jout_bool(struct json_out *j, bool v);
 
 #endif

@@ -23,7 +23,7 @@ static void map_json(
 {
 	const ProtobufCMessageDescriptor *d = f->descriptor;
 
-	json_begin(j, '{');
+	jout_begin(j, '{');
 	for (size_t i = 0; i < n; i++) {
 		const char *base = entries[i];
 		char number[24];
@@ -34,10 +34,10 @@ static void map_json(
 			snprintf(number, sizeof(number), "%llu",
 				*(const unsigned long long *)(const void *)(base +
 									    d->fields[0].offset));
-		json_key(j, key);
+		jout_key(j, key);
 		value_json(j, &d->fields[1], base + d->fields[1].offset);
 	}
-	json_end(j, '}');
+	jout_end(j, '}');
 }
 
 static size_t element_size(ProtobufCType type)
@@ -66,53 +66,53 @@ static void value_json(struct json_out *j, const ProtobufCFieldDescriptor *f, co
 	case PROTOBUF_C_TYPE_INT32:
 	case PROTOBUF_C_TYPE_SINT32:
 	case PROTOBUF_C_TYPE_SFIXED32:
-		json_signed(j, *(const int32_t *)v);
+		jout_signed(j, *(const int32_t *)v);
 		break;
 	case PROTOBUF_C_TYPE_INT64:
 	case PROTOBUF_C_TYPE_SINT64:
 	case PROTOBUF_C_TYPE_SFIXED64:
-		json_signed(j, *(const int64_t *)v);
+		jout_signed(j, *(const int64_t *)v);
 		break;
 	case PROTOBUF_C_TYPE_UINT32:
 	case PROTOBUF_C_TYPE_FIXED32:
-		json_unsigned(j, *(const uint32_t *)v);
+		jout_unsigned(j, *(const uint32_t *)v);
 		break;
 	case PROTOBUF_C_TYPE_UINT64:
 	case PROTOBUF_C_TYPE_FIXED64:
-		json_unsigned(j, *(const uint64_t *)v);
+		jout_unsigned(j, *(const uint64_t *)v);
 		break;
 	case PROTOBUF_C_TYPE_FLOAT:
-		json_double(j, (double)*(const float *)v);
+		jout_double(j, (double)*(const float *)v);
 		break;
 	case PROTOBUF_C_TYPE_DOUBLE:
-		json_double(j, *(const double *)v);
+		jout_double(j, *(const double *)v);
 		break;
 	case PROTOBUF_C_TYPE_BOOL:
-		json_bool(j, *(const protobuf_c_boolean *)v);
+		jout_bool(j, *(const protobuf_c_boolean *)v);
 		break;
 	case PROTOBUF_C_TYPE_ENUM: {
 		const ProtobufCEnumValue *e =
 			protobuf_c_enum_descriptor_get_value(f->descriptor, *(const int *)v);
 		if (e)
-			json_string(j, e->name, strlen(e->name));
+			jout_string(j, e->name, strlen(e->name));
 		else
-			json_signed(j, *(const int *)v);
+			jout_signed(j, *(const int *)v);
 		break;
 	}
 	case PROTOBUF_C_TYPE_STRING: {
 		const char *s = *(const char *const *)v;
-		json_string(j, s ? s : "", s ? strlen(s) : 0);
+		jout_string(j, s ? s : "", s ? strlen(s) : 0);
 		break;
 	}
 	case PROTOBUF_C_TYPE_BYTES: {
 		const ProtobufCBinaryData *b = v;
-		json_string(j, (const char *)b->data, b->len);
+		jout_string(j, (const char *)b->data, b->len);
 		break;
 	}
 	case PROTOBUF_C_TYPE_MESSAGE:
-		json_begin(j, '{');
+		jout_begin(j, '{');
 		message_json_members(j, *(ProtobufCMessage *const *)v);
-		json_end(j, '}');
+		jout_end(j, '}');
 		break;
 	}
 }
@@ -141,15 +141,15 @@ static void repeated_json(
 	memcpy(&array, (const char *)m + f->offset, sizeof(array));
 	if (n == 0)
 		return;
-	json_key(j, f->name);
+	jout_key(j, f->name);
 	if (is_map(f)) {
 		map_json(j, f, (void *const *)(const void *)array, n);
 		return;
 	}
-	json_begin(j, '[');
+	jout_begin(j, '[');
 	for (size_t i = 0; i < n; i++)
 		value_json(j, f, array + i * element_size(f->type));
-	json_end(j, ']');
+	jout_end(j, ']');
 }
 
 void message_json_members(struct json_out *j, const ProtobufCMessage *m)
@@ -161,12 +161,12 @@ void message_json_members(struct json_out *j, const ProtobufCMessage *m)
 		if (f->label == PROTOBUF_C_LABEL_REPEATED) {
 			repeated_json(j, m, f);
 		} else if (is_present(m, f, v)) {
-			json_key(j, f->name);
+			jout_key(j, f->name);
 			value_json(j, f, v);
 		}
 	}
 	if (m->n_unknown_fields) {
-		json_key(j, "unknown_fields");
-		json_unsigned(j, m->n_unknown_fields);
+		jout_key(j, "unknown_fields");
+		jout_unsigned(j, m->n_unknown_fields);
 	}
 }

@@ -373,10 +373,11 @@ static uint64_t draw(uint64_t *from, uint64_t n)
 
 static void ring_counters(const struct ring_view *v, bool dead, struct ring_counters *c)
 {
-	uint64_t head = atomic_load_explicit(&v->head->head, memory_order_acquire);
-	uint64_t excess;
+	uint64_t head, excess;
 
+	/* In this order a live writer cannot make the parts larger than the sum. */
 	c->slot_busy = atomic_load_explicit(&v->head->slot_busy, memory_order_acquire);
+	head = atomic_load_explicit(&v->head->head, memory_order_acquire);
 	c->emitted = atomic_load_explicit(&v->head->emitted, memory_order_acquire);
 	c->delivered = v->delivered;
 	c->abandoned = v->abandoned;

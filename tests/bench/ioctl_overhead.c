@@ -23,6 +23,7 @@
 
 #define CALLS 100000
 #define ROUNDS 9
+#define CANNOT_RUN 77 /* exit code for tests/bench/run.sh: something is lacking here */
 
 enum { FILE_DEVICE, FILE_OTHER, FILE_COUNT };
 
@@ -94,7 +95,8 @@ static struct ioctl_hooks *start(bool tracked)
 		fprintf(stderr, "ioctl_overhead: %s\n", why);
 		return NULL;
 	}
-	if (ioctl_hooks_scan_devices(h, dir) != 1 || (tracked && ioctl_hooks_track(h, getpid()) < 0))
+	if (ioctl_hooks_scan_devices(h, dir) != 1 ||
+		(tracked && ioctl_hooks_track(h, getpid()) < 0))
 		abort();
 	return h;
 }
@@ -112,7 +114,7 @@ static int measure(int file, unsigned long cmd, bool tracked, struct result *r)
 		r->plain[i] = ns_per_call(fds[file], cmd);
 		h = start(tracked);
 		if (!h)
-			return 3;
+			return CANNOT_RUN;
 		stop = false;
 		pthread_create(&thread, NULL, drain, h);
 		r->hooked[i] = ns_per_call(fds[file], cmd);
@@ -133,8 +135,8 @@ static int report(const char *what, int file, unsigned long cmd, bool tracked)
 		return error;
 	plain = median(r.plain);
 	hooked = median(r.hooked);
-	printf("ioctl %-34s %7.0f ns without, %7.0f ns with: +%.0f ns, x%.2f\n", what, plain, hooked,
-		hooked - plain, hooked / plain);
+	printf("ioctl %-34s %7.0f ns without, %7.0f ns with: +%.0f ns, x%.2f\n", what, plain,
+		hooked, hooked - plain, hooked / plain);
 	return 0;
 }
 
@@ -161,7 +163,7 @@ int main(void)
 
 	if (!mkdtemp(dir)) {
 		fprintf(stderr, "ioctl_overhead: %s: %s\n", dir, strerror(errno));
-		return 3;
+		return CANNOT_RUN;
 	}
 	snprintf(path, sizeof(path), "%s/dev", dir);
 	mkdir(path, 0700);

@@ -7,6 +7,7 @@
 #include <linux/ioctl.h>
 #include <string.h>
 
+#include "bpf/neuron_event.h"
 #include "tests/shim/shim.h"
 
 TEST("ioctl table: every number is one of the driver's and its size fits", "[ioctl]")
@@ -23,7 +24,7 @@ TEST("ioctl table: every number is one of the driver's and its size fits", "[ioc
 		if (_IOC_DIR(r->cmd) == _IOC_NONE)
 			CHECK_EQ(r->arg_size, 0);
 		CHECK(strcmp(r->drivers, "2.24") == 0 || strcmp(r->drivers, "2.30") == 0 ||
-		      strcmp(r->drivers, "2.24,2.30") == 0);
+			strcmp(r->drivers, "2.24,2.30") == 0);
 	}
 }
 
@@ -53,12 +54,13 @@ TEST("ioctl table: fields lie inside the argument and are named once per row", "
 			test_info("row %s, field %u", r->name, f);
 			CHECK(x->width == 1 || x->width == 2 || x->width == 4 || x->width == 8);
 			CHECK(x->offset + x->width <= r->arg_size);
+			CHECK(x->offset + x->width <= NEV_ARG_BYTES); /* as far as BPF reads */
 			CHECK(ioctl_role_attribute(x->role) != NULL);
 			CHECK(!(seen & 1u << x->role));
 			seen |= 1u << x->role;
 			for (unsigned k = 0; k < f; k++)
 				CHECK(r->fields[k].offset + r->fields[k].width <= x->offset ||
-				      x->offset + x->width <= r->fields[k].offset);
+					x->offset + x->width <= r->fields[k].offset);
 		}
 		for (unsigned f = n; f < IOCTL_MAX_FIELDS; f++)
 			CHECK_EQ(r->fields[f].width, 0);
@@ -80,7 +82,10 @@ TEST("ioctl table: roles have attributes, all different", "[ioctl]")
 				      ioctl_role_attribute((enum ioctl_role)b)) != 0);
 }
 
-#define ONE(role, offset, width) {IOCTL_ROLE_##role, width, offset}
+#define ONE(role, offset, width)                 \
+	{                                        \
+		IOCTL_ROLE_##role, width, offset \
+	}
 
 static const struct {
 	const char *name;
@@ -137,7 +142,8 @@ TEST("ioctl table: rows read off the driver's own structures", "[ioctl]")
 }
 
 /* The attach check of both drivers compares these 19 command numbers and no others. */
-TEST("ioctl table: the attach check and the query handle cover as many requests as in the driver", "[ioctl]")
+TEST("ioctl table: the attach check and the query handle cover as many requests as in the driver",
+	"[ioctl]")
 {
 	unsigned attach = 0, misc = 0;
 

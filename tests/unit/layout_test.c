@@ -24,8 +24,14 @@ struct member {
 	size_t size; /* 0: an array without length */
 };
 
-#define MEMBER(t, m) {#t, sizeof(struct t), #m, offsetof(struct t, m), sizeof(((struct t *)0)->m)}
-#define TAIL(t, m) {#t, sizeof(struct t), #m, offsetof(struct t, m), 0}
+#define MEMBER(t, m)                                                                        \
+	{                                                                                   \
+#t, sizeof(struct t), #m, offsetof(struct t, m), sizeof(((struct t *)0)->m) \
+	}
+#define TAIL(t, m)                                                 \
+	{                                                          \
+#t, sizeof(struct t), #m, offsetof(struct t, m), 0 \
+	}
 
 static const struct member members[] = {
 	MEMBER(nev_hdr, time_ns),
@@ -61,10 +67,12 @@ static const struct member members[] = {
 	MEMBER(nev_arg_field, offset),
 	MEMBER(nev_arg_field, width),
 	MEMBER(nev_request, nargs),
+	MEMBER(nev_request, span),
 	MEMBER(nev_request, args),
 	MEMBER(nev_cpu, counters),
 	MEMBER(nev_cpu, entering_ns),
 	MEMBER(nev_cpu, seq),
+	MEMBER(nev_cpu, arg),
 	MEMBER(nev_cpu, pad),
 	MEMBER(nev_walk, before_ns),
 	MEMBER(nev_walk, oldest_ns),

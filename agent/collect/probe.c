@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probe.c - tries what a recording needs, one row each.  See the header.
+ *
+ * A row of the table below is a name, a function that tries, and what follows when it fails.  Rows
+ * run in order; the programs that one row loads are attached by later ones.
+ */
+#include "agent/collect/probe.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "agent/collect/bpf_support.h"
+#include "bpf/neuron_event.h"
+#include "bpf/ioctl.skel.h"
+#include "runtime/base/file.h"
+
+/* Programs of type "syscall" and walks over map elements: 5.14; perf links: 5.15. */
+#define KERNEL_MAJOR 5
+#define KERNEL_MINOR 15
+
+struct probe {
+	const char *sys, *dev;
+	struct ioctl_bpf *skel; /* loaded, or NULL */
+	int tracefs;		/* or -1 */
+	bool has_btf;
+};
+
+struct probe_step {
+	const char *name;
+	bool required;
+	void (*run)(struct probe *p, struct probe_row *row);
+	const char *consequence;
+};
+
+__attribute__((format(printf, 3, 4))) static void say(
+	struct probe_row *row, enum probe_state state, const char *format, ...)
+{
+	va_list args;
+
+	row->state = state;
+	va_start(args, format);
+	vsnprintf(row->detail, sizeof(row->detail), format, args);
+	va_end(args);
+}
+
+/* Says what a negative errno means for a row. */
+static void say_error(struct probe_row *row, int error, const char *what)
+{
+	bool denied = error == -EPERM || error == -EACCES;
+	const char *last = denied ? "" : bpf_log_last();
+
+	say(row, denied ? PROBE_DENIED : PROBE_MISSING, "%s: %s%s%s", what, strerror(-error),
+		*last ? ": " : "", last);
+}
+
+/* The first line of a small file below /sys; 0 or -errno. */
+static int read_line(const char *sys, const char *name, char *ret, size_t size)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[PATH_MAX];
+	size_t length;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", sys, name);
+	r = file_read(path, 4096, &text, &length);
+	if (r)
+		return r;
+	text[strcspn(text, "\n")] = '\0';
+	snprintf(ret, size, "%s", text);
+	return 0;
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+static void try_kernel(struct probe *p, struct probe_row *row)
+{
+	int major = 0, minor = 0;
+	struct utsname u;
+
+	(void)p;
+	uname(&u);
+	if (sscanf(u.release, "%d.%d", &major, &minor) != 2 || major < KERNEL_MAJOR ||
+		(major == KERNEL_MAJOR && minor < KERNEL_MINOR))
+		say(row, PROBE_MISSING, "Linux %s, but %d.%d or later is needed", u.release,
+			KERNEL_MAJOR, KERNEL_MINOR);
+	else
+		say(row, PROBE_OK, "Linux %s %s", u.release, u.machine);
+}
+
+static void try_root(struct probe *p, struct probe_row *row)
+{
+	(void)p;
+	if (geteuid() == 0)
+		say(row, PROBE_OK, "running as root");
+	else
+		say(row, PROBE_DENIED, "running as user id %u", geteuid());
+}
+
+/* The file reads "none [integrity] confidentiality": the word in brackets counts. */
+static void try_lockdown(struct probe *p, struct probe_row *row)
+{
+	char line[128], *mode, *end;
+
+	if (read_line(p->sys, "kernel/security/lockdown", line, sizeof(line)) < 0) {
+		say(row, PROBE_OK, "this kernel has none");
+		return;
+	}
+	mode = strchr(line, '[');
+	end = mode ? strchr(mode, ']') : NULL;
+	if (!end) {
+		say(row, PROBE_MISSING, "not understood: %s", line);
+		return;
+	}
+	*end = '\0';
+	say(row, strcmp(mode + 1, "confidentiality") == 0 ? PROBE_DENIED : PROBE_OK, "mode %s",
+		mode + 1);
+}
+
+static void try_btf(struct probe *p, struct probe_row *row)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/kernel/btf/vmlinux", p->sys);
+	p->has_btf = access(path, R_OK) == 0 && stat(path, &st) == 0;
+	if (p->has_btf)
+		say(row, PROBE_OK, "%s, %lld bytes", path, (long long)st.st_size);
+	else
+		say_error(row, -errno, path);
+}
+
+static void try_ring(struct probe *p, struct probe_row *row)
+{
+	int fd = bpf_map_create(
+		BPF_MAP_TYPE_RINGBUF, "ntrace_probe", 0, 0, (uint32_t)sysconf(_SC_PAGESIZE), NULL);
+
+	(void)p;
+	if (fd < 0) {
+		say_error(row, fd, "creating one");
+		return;
+	}
+	close(fd);
+	say(row, PROBE_OK, "created one");
+}
+
+static void try_load(struct probe *p, struct probe_row *row)
+{
+	int r;
+
+	if (!p->has_btf) {
+		say(row, PROBE_MISSING, "not tried: it needs kernel BTF");
+		return;
+	}
+	p->skel = ioctl_bpf__open();
+	r = p->skel ? ioctl_bpf__load(p->skel) : -errno;
+	if (r == 0) {
+		say(row, PROBE_OK, "the verifier takes them");
+		return;
+	}
+	say_error(row, r, "loading them");
+	ioctl_bpf__destroy(p->skel);
+	p->skel = NULL;
+}
+
+static void try_tracefs(struct probe *p, struct probe_row *row)
+{
+	bool detached = false;
+	int id;
+
+	p->tracefs = tracefs_open(&detached);
+	if (p->tracefs < 0) {
+		say_error(row, p->tracefs, "neither a private one nor a mounted one");
+		return;
+	}
+	id = tracepoint_id(p->tracefs, "syscalls", "sys_enter_ioctl");
+	if (id < 0)
+		say_error(row, id, "tracepoint syscalls/sys_enter_ioctl");
+	else
+		say(row, PROBE_OK, "%s, tracepoint number %d",
+			detached ? "a private one" : "mounted", id);
+}
+
+static bool can_attach(struct probe *p, struct probe_row *row)
+{
+	if (!p->skel)
+		say(row, PROBE_MISSING, "not tried: the programs are not loaded");
+	return p->skel;
+}
+
+static int attach_one(struct probe *p, struct bpf_program *prog, const char *event)
+{
+	int id = tracepoint_id(p->tracefs, "syscalls", event), fd;
+	struct bpf_link *link;
+
+	if (id < 0)
+		return id;
+	fd = tracepoint_open(id);
+	if (fd < 0)
+		return fd;
+	link = bpf_program__attach_perf_event(prog, fd);
+	if (!link) {
+		int error = -errno;
+
+		close(fd);
+		return error;
+	}
+	bpf_link__destroy(link); /* and fd */
+	return 0;
+}
+
+static void try_syscalls(struct probe *p, struct probe_row *row)
+{
+	int r;
+
+	if (!can_attach(p, row))
+		return;
+	if (p->tracefs < 0) {
+		say(row, PROBE_MISSING, "not tried: it needs tracefs");
+		return;
+	}
+	r = attach_one(p, p->skel->progs.enter_ioctl, "sys_enter_ioctl");
+	r = r ? r : attach_one(p, p->skel->progs.exit_ioctl, "sys_exit_ioctl");
+	if (r)
+		say_error(row, r, "attaching to ioctl");
+	else
+		say(row, PROBE_OK, "entry and return of ioctl");
+}
+
+static void try_sched(struct probe *p, struct probe_row *row)
+{
+	struct bpf_link *fork, *exit;
+	int error;
+
+	if (!can_attach(p, row))
+		return;
+	fork = bpf_program__attach(p->skel->progs.follow_fork);
+	error = -errno;
+	exit = fork ? bpf_program__attach(p->skel->progs.follow_exit) : NULL;
+	if (exit)
+		say(row, PROBE_OK, "fork and exit of processes");
+	else
+		say_error(row, fork ? -errno : error, "attaching to the scheduler's events");
+	bpf_link__destroy(exit);
+	bpf_link__destroy(fork);
+}
+
+static void try_fuse(struct probe *p, struct probe_row *row)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/fuse", p->dev);
+	if (access(path, R_OK | W_OK) == 0)
+		say(row, PROBE_OK, "%s", path);
+	else
+		say_error(row, -errno, path);
+}
+
+static bool is_device(const char *dev, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (strncmp(name, "neuron", 6) != 0 || !isdigit((unsigned char)name[6]))
+		return false;
+	for (const char *c = name + 6; *c; c++)
+		if (!isdigit((unsigned char)*c))
+			return false;
+	snprintf(path, sizeof(path), "%s/%s", dev, name);
+	return stat(path, &st) == 0 && S_ISCHR(st.st_mode);
+}
+
+static void try_devices(struct probe *p, struct probe_row *row)
+{
+	const struct dirent *entry;
+	DIR *dir = opendir(p->dev);
+	int n = 0;
+
+	if (!dir) {
+		say_error(row, -errno, p->dev);
+		return;
+	}
+	while ((entry = readdir(dir)))
+		n += is_device(p->dev, entry->d_name);
+	closedir(dir);
+	say(row, n ? PROBE_OK : PROBE_MISSING, n == 1 ? "%d device" : "%d devices", n);
+}
+
+static void try_driver(struct probe *p, struct probe_row *row)
+{
+	char version[64];
+
+	if (read_line(p->sys, "module/neuron/version", version, sizeof(version)) < 0)
+		say(row, PROBE_MISSING, "module neuron is not loaded");
+	else
+		say(row, PROBE_OK, "%s", version);
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static const struct probe_step steps[] = {
+	{"kernel", true, try_kernel, "the hooks cannot be loaded"},
+	{"root", true, try_root, "hooks cannot be attached: run with sudo"},
+	{"lockdown", true, try_lockdown, "BPF programs may not read kernel memory"},
+	{"kernel BTF", true, try_btf,
+		"programs cannot be fitted to this kernel (CONFIG_DEBUG_INFO_BTF)"},
+	{"BPF ring buffer", true, try_ring, "records cannot leave the kernel"},
+	{"BPF programs", true, try_load, "no kernel events"},
+	{"tracefs", true, try_tracefs, "system-call tracepoints cannot be found"},
+	{"system-call hooks", true, try_syscalls, "ioctls are not seen (CONFIG_FTRACE_SYSCALLS)"},
+	{"process hooks", true, try_sched, "children of the command cannot be followed"},
+	{"FUSE", false, try_fuse, "no virtual device: ntrace-vdev cannot run"},
+	{"neuron devices", false, try_devices, "only a virtual device can be recorded"},
+	{"neuron driver", false, try_driver, "only a virtual device can be recorded"},
+};
+
+int probe_run_at(const struct probe_paths *paths, struct probe_row *rows, int max)
+{
+	struct probe p = {
+		.sys = paths->sys ? paths->sys : "/sys",
+		.dev = paths->dev ? paths->dev : "/dev",
+		.tracefs = -1,
+	};
+	int n = 0;
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && n < max; i++) {
+		struct probe_row *row = &rows[n++];
+
+		*row = (struct probe_row){.name = steps[i].name,
+			.required = steps[i].required,
+			.consequence = steps[i].consequence};
+		bpf_log_capture();
+		steps[i].run(&p, row);
+	}
+	ioctl_bpf__destroy(p.skel);
+	cleanup_close(&p.tracefs);
+	return n;
+}
+
+int probe_run(struct probe_row *rows, int max)
+{
+	return probe_run_at(&(struct probe_paths){0}, rows, max);
+}
+
+const char *probe_state_name(enum probe_state state)
+{
+	static const char *const names[] = {
+		[PROBE_OK] = "ok", [PROBE_MISSING] = "missing", [PROBE_DENIED] = "denied"};
+
+	return names[state];
+}
+
+bool probe_can_record(const struct probe_row *rows, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (rows[i].required && rows[i].state != PROBE_OK)
+			return false;
+	return true;
+}

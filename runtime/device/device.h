@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device.h - the driver shim: finding devices, bringing them up, the requests that the runtime sends.
+ *
+ * A root directory selects the devices: `<root>/dev/neuronN` and `<root>/sys/...`.  A character
+ * device is real silicon and is refused unless it was allowed.  Every ioctl of the library goes through
+ * device_ioctl.  A device_system is made by device_bring_up and given back by device_shut_down; in
+ * between its members do not change, except what a core's lock protects.
+ *
+ * Requests return 0 or -errno.  Functions that return NRT_STATUS have said in the log what was wrong.
+ */
+#ifndef NTRACE_DEVICE_DEVICE_H
+#define NTRACE_DEVICE_DEVICE_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <nrt/nrt_status.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/device/notify.h"
+
+#define DEVICE_MAX 64u	    /* device nodes that are looked for */
+#define DEVICE_MAX_USED 32u /* devices that one process may use */
+#define DEVICE_MAX_CORES 256u
+
+/* Architectures, as DEVICE_BASIC_INFO numbers them. */
+enum device_arch { DEVICE_ARCH_V1 = 1, DEVICE_ARCH_V2 = 2, DEVICE_ARCH_V3 = 3, DEVICE_ARCH_V4 = 4 };
+
+/* Memory categories of the driver, for its accounting. */
+enum device_mem_type { DEVICE_MEM_CODE = 8, DEVICE_MEM_TENSORS = 9 };
+
+/* What can be known without opening a device. */
+struct device_topology {
+	uint32_t device_count;
+	uint32_t first_index; /* N of the first neuronN */
+	uint32_t cores_per_device;
+	bool is_virtual;  /* no character devices */
+};
+
+/* What the caller wants; cores are counted from 0 over all devices. */
+struct device_wish {
+	const char *root;
+	bool allow_real;
+	bool reset;
+	bool explicit_cores;  /* first_core and core_count are given */
+	uint32_t first_core;
+	uint32_t core_count; /* 0 = all */
+};
+
+struct device {
+	uint32_t index; /* N of neuronN */
+	int fd;		/* working handle */
+};
+
+/* A NeuronCore of this process. */
+struct device_core {
+	struct device *device;
+	uint32_t index; /* within the device */
+	uint32_t hbm;	/* memory bank next to it */
+	_Atomic uint32_t models; /* loaded on it */
+	pthread_mutex_t lock;
+	/* under lock: */
+	struct notify_ring notes;
+	uint64_t bound; /* number of the model whose program the queue runs, 0 = none */
+};
+
+struct device_system {
+	char root[PATH_MAX];
+	bool is_virtual;
+	uint32_t arch; /* enum device_arch */
+	struct device_topology topology;
+	int query_fd; /* holds the marks of the cores */
+	uint32_t first_core;
+	uint32_t core_count;
+	struct device_core *cores;
+	uint32_t device_count;
+	struct device devices[DEVICE_MAX_USED];
+};
+
+/* ---- discover.c --------------------------------------------------------------------------- */
+
+/* Looks for devices below root.  NRT_INVALID: none, or real ones that are not allowed. */
+NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topology *ret);
+
+/* Checks the driver's version text and its range of compatible runtimes. */
+NRT_STATUS device_negotiate(const char *root, int query_fd, uint32_t *ret_arch);
+
+/* ---- bringup.c ---------------------------------------------------------------------------- */
+
+NRT_STATUS device_bring_up(const struct device_wish *wish, struct device_system **ret);
+void device_shut_down(struct device_system *s);
+
+/* ---- request.c ---------------------------------------------------------------------------- */
+
+/* The one ioctl(2) of the library.  0 or -errno; a positive result, which the driver has for bad user
+ * pointers, is -EFAULT. */
+int device_ioctl(int fd, uint32_t cmd, void *arg);
+
+int device_mem_alloc(const struct device_core *core, uint64_t size, enum device_mem_type type,
+	uint64_t *ret_handle);
+int device_mem_free(const struct device *device, uint64_t handle);
+int device_copy_in(const struct device *device, uint64_t handle, uint64_t offset, const void *from,
+	uint64_t size);
+int device_copy_out(const struct device *device, uint64_t handle, uint64_t offset, void *to,
+	uint64_t size);
+
+/* Binds program and binding table to the core's queue. */
+int device_queue_init(const struct device_core *core, uint64_t program, uint64_t bindings);
+/* Starts the bound program. */
+int device_queue_start(const struct device_core *core, uint32_t launch);
+/* Acknowledges count notifications of the queue. */
+int device_queue_ack(const struct device_core *core, uint32_t count);
+
+/* One moment in both clocks: the device clock was `clock` between host - bound_ns and host + bound_ns. */
+struct device_sync {
+	struct device_ps clock;
+	struct boot_ns host;
+	uint64_t bound_ns;
+};
+int device_read_clock(const struct device_core *core, struct device_sync *ret);
+
+/* Makes the core's notification ring when it has none.  Needs the core's lock. */
+int device_notify_open(const struct device_system *s, struct device_core *core);
+
+/* ---- map.c -------------------------------------------------------------------------------- */
+
+/* Maps memory shared with the device.  Unmap with munmap.  0 or -errno. */
+int device_map(const struct device_system *s, const struct device *device, uint64_t handle,
+	uint64_t mmap_offset, uint64_t size, void **ret_addr);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * notify.c - notification rings.
+ *
+ * The device stores the second word of a record (its time), then the first (with the phase bit); an acquire
+ * load of the first therefore makes the whole record visible.
+ */
+#include "runtime/device/notify.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define PHASE_BIT ((uint64_t)VDEV_NOTE_PHASE << 24) /* byte 3 of the first word */
+
+static uint64_t load_word(const struct notify_ring *r, uint32_t record, unsigned word)
+{
+	const _Atomic uint64_t *words = r->memory;
+
+	return atomic_load_explicit(&words[(uint64_t)record * 2 + word], memory_order_acquire);
+}
+
+static bool phase_of(const struct notify_ring *r, uint32_t record)
+{
+	return (load_word(r, record, 0) & PHASE_BIT) != 0;
+}
+
+void notify_attach(struct notify_ring *r, void *memory, uint64_t bytes)
+{
+	bool first;
+
+	r->memory = memory;
+	r->bytes = bytes;
+	r->count = (uint32_t)(bytes / sizeof(struct vdev_notification));
+	/* The current lap wrote the records that have the phase of the first one. */
+	first = phase_of(r, 0);
+	r->at = 0;
+	while (r->at < r->count && phase_of(r, r->at) == first)
+		r->at++;
+	r->phase = first;
+	if (r->at == r->count) { /* no lap yet, or exactly at the end of one */
+		r->at = 0;
+		r->phase = !first;
+	}
+}
+
+bool notify_next(struct notify_ring *r, struct vdev_notification *ret)
+{
+	uint64_t words[2];
+
+	words[0] = load_word(r, r->at, 0);
+	if (((words[0] & PHASE_BIT) != 0) != r->phase)
+		return false;
+	words[1] = load_word(r, r->at, 1);
+	memcpy(ret, words, sizeof(*ret));
+	r->at++;
+	if (r->at == r->count) {
+		r->at = 0;
+		r->phase = !r->phase;
+	}
+	return true;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory.c - device memory: allocation, copies, accounting.
+ */
+#include "runtime/exec/memory.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "runtime/log/log.h"
+#include "runtime/trace/payload.h"
+#include "runtime/trace/trace.h"
+
+#define TAG "TDRV"
+#define LOCATION_DEVICE 2u
+
+static _Atomic uint64_t bytes_by_usage[MEMORY_USAGE_COUNT];
+static _Atomic uint64_t bytes_total;
+
+NRT_STATUS status_from_errno(int rc)
+{
+	switch (rc) {
+	case 0:
+		return NRT_SUCCESS;
+	case -ENOMEM:
+	case -ENOSPC:
+		return NRT_RESOURCE;
+	case -EINVAL:
+		return NRT_INVALID;
+	case -EBUSY:
+		return NRT_EXEC_NC_BUSY;
+	case -ETIMEDOUT:
+		return NRT_TIMEOUT;
+	case -EIO:
+		return NRT_HW_ERROR;
+	default:
+		return NRT_FAILURE;
+	}
+}
+
+static NRT_STATUS said(int rc, const char *what, const struct device_core *core)
+{
+	if (rc < 0)
+		log_error(TAG, "%s failed on nd%u nc%u: %s", what, core->device->index,
+			core->index, strerror(-rc));
+	return status_from_errno(rc);
+}
+
+NRT_STATUS memory_alloc(const struct device_core *core, uint32_t nc, enum memory_usage usage,
+	uint64_t size, struct device_memory *ret)
+{
+	struct trace_mem_alloc start = {.hbm_idx = core->hbm,
+		.usage_type = usage,
+		.is_nc_hbm = 1,
+		.mla_idx = core->device->index};
+	struct trace_mem_alloc_stop stop = {0};
+	struct trace_span span =
+		trace_start(nc, TRACE_DMA_MEM_ALLOC, &start, sizeof(start));
+	uint64_t handle = 0;
+	int rc = device_mem_alloc(core, size,
+		usage == MEMORY_INSTR_PE ? DEVICE_MEM_CODE : DEVICE_MEM_TENSORS, &handle);
+	NRT_STATUS status = said(rc, "Memory allocation", core);
+
+	if (rc == 0) {
+		*ret = (struct device_memory){core, nc, usage, handle, size};
+		atomic_fetch_add(&bytes_by_usage[usage], size);
+		atomic_fetch_add(&bytes_total, size);
+		stop.allocated_bytes = size;
+	}
+	stop.return_code = status;
+	stop.usage_type_total_bytes = atomic_load(&bytes_by_usage[usage]);
+	stop.total_bytes = atomic_load(&bytes_total);
+	trace_stop(&span, status, &stop, sizeof(stop));
+	return status;
+}
+
+void memory_free(struct device_memory *m)
+{
+	struct trace_mem_free start;
+	struct trace_mem_free_stop stop = {0};
+	struct trace_span span;
+	NRT_STATUS status;
+
+	if (!m->core)
+		return;
+	start = (struct trace_mem_free){.hbm_idx = m->core->hbm,
+		.is_nc_hbm = 1,
+		.mla_idx = m->core->device->index,
+		.usage_type = m->usage};
+	span = trace_start(m->nc, TRACE_DMA_MEM_DEALLOC, &start, sizeof(start));
+	status = said(device_mem_free(m->core->device, m->handle), "Freeing memory", m->core);
+	stop.freed_bytes = status ? 0 : m->size;
+	stop.usage_type_total_bytes =
+		atomic_fetch_sub(&bytes_by_usage[m->usage], m->size) - m->size;
+	stop.total_bytes = atomic_fetch_sub(&bytes_total, m->size) - m->size;
+	trace_stop(&span, status, &stop, sizeof(stop));
+	m->core = NULL;
+}
+
+static uint32_t clip32(uint64_t value)
+{
+	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+static struct trace_span copy_start(
+	const struct device_memory *m, enum trace_type type, uint64_t offset, uint64_t size)
+{
+	struct trace_dmem_copy start = {.mem_type = LOCATION_DEVICE,
+		.mem_handle = m->handle,
+		.offset = clip32(offset),
+		.size = clip32(size)};
+
+	return trace_start(m->nc, type, &start, sizeof(start));
+}
+
+NRT_STATUS memory_copy_in(
+	const struct device_memory *m, uint64_t offset, const void *from, uint64_t size)
+{
+	struct trace_span span = copy_start(m, TRACE_DMEM_BUF_COPYIN, offset, size);
+	int rc = device_copy_in(m->core->device, m->handle, offset, from, size);
+	NRT_STATUS status = said(rc, "Copy to the device", m->core);
+
+	trace_stop(&span, status, NULL, 0);
+	return status;
+}
+
+NRT_STATUS memory_copy_out(
+	const struct device_memory *m, uint64_t offset, void *to, uint64_t size)
+{
+	struct trace_span span = copy_start(m, TRACE_DMEM_BUF_COPYOUT, offset, size);
+	int rc = device_copy_out(m->core->device, m->handle, offset, to, size);
+	NRT_STATUS status = said(rc, "Copy from the device", m->core);
+
+	trace_stop(&span, status, NULL, 0);
+	return status;
+}

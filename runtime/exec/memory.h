@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory.h - device memory with its sys_trace events.
+ *
+ * Each function is one event span that contains exactly one ioctl.  Any thread; nobody may
+ * use a memory while it is freed.
+ */
+#ifndef NTRACE_EXEC_MEMORY_H
+#define NTRACE_EXEC_MEMORY_H
+
+#include <stdint.h>
+
+#include <nrt/nrt_status.h>
+
+#include "runtime/device/device.h"
+
+/* dma_mem_usage_type, as event_registry.c names them */
+enum memory_usage { MEMORY_GENERIC = 0, MEMORY_INSTR_PE = 1, MEMORY_DMA_RING_IO = 20, MEMORY_TENSOR = 12, MEMORY_SCRATCHPAD = 11, MEMORY_USAGE_COUNT = 22 };
+
+struct device_memory {
+	const struct device_core *core; /* NULL = none */
+	uint32_t nc;			/* logical core, for the events */
+	enum memory_usage usage;
+	uint64_t handle;
+	uint64_t size;
+};
+
+/* NRT_RESOURCE when the device is full. */
+NRT_STATUS memory_alloc(const struct device_core *core, uint32_t nc, enum memory_usage usage,
+	uint64_t size, struct device_memory *ret);
+/* Harmless on one that was never allocated. */
+void memory_free(struct device_memory *m);
+
+NRT_STATUS memory_copy_in(
+	const struct device_memory *m, uint64_t offset, const void *from, uint64_t size);
+NRT_STATUS memory_copy_out(
+	const struct device_memory *m, uint64_t offset, void *to, uint64_t size);
+
+/* The status for a failed request: -ENOMEM is NRT_RESOURCE, and so on. */
+NRT_STATUS status_from_errno(int rc);
+
+#endif

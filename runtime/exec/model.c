@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model.c - loading and unloading, and questions about a model.
+ *
+ * A load puts a program image into device memory, makes room for the binding table and for temporary
+ * tensors, and binds both to the core's queue.
+ */
+#include "runtime/exec/model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/lifecycle/runtime.h"
+#include "runtime/log/log.h"
+#include "runtime/trace/payload.h"
+#include "runtime/trace/trace.h"
+
+#define TAG "NMGR"
+
+static _Atomic uint64_t last_number;
+
+/* ---- load --------------------------------------------------------------------------------- */
+
+static void model_destroy(struct object *o)
+{
+	struct nrt_model *m = (struct nrt_model *)o;
+
+	for (uint32_t i = 0; m->temps && i < m->desc.tensor_count; i++)
+		memory_free(&m->temps[i]);
+	memory_free(&m->bindings);
+	memory_free(&m->program);
+	if (m->number)
+		atomic_fetch_sub(&m->core->models, 1);
+	free(m->temps);
+	model_desc_free(&m->desc);
+	free(m);
+}
+
+static NRT_STATUS place_program(struct nrt_model *m)
+{
+	size_t steps_bytes = m->desc.step_count * sizeof(struct vdev_step);
+	size_t bytes = sizeof(struct vdev_program) + steps_bytes;
+	struct vdev_program *image = calloc(1, bytes);
+	NRT_STATUS status;
+
+	if (!image)
+		return NRT_RESOURCE;
+	image->magic = VDEV_PROGRAM_MAGIC;
+	image->step_count = m->desc.step_count;
+	image->binding_count = m->desc.tensor_count;
+	memcpy(image + 1, m->desc.steps, steps_bytes);
+	status = memory_alloc(m->core, m->nc, MEMORY_INSTR_PE, bytes, &m->program);
+	if (!status)
+		status = memory_copy_in(&m->program, 0, image, bytes);
+	free(image);
+	return status;
+}
+
+static NRT_STATUS place_tensors(struct nrt_model *m)
+{
+	/* A model without tensors has a table of one row, for there is no empty memory. */
+	uint32_t n = m->desc.tensor_count ? m->desc.tensor_count : 1;
+	NRT_STATUS status = memory_alloc(m->core, m->nc, MEMORY_DMA_RING_IO,
+		n * sizeof(struct vdev_binding), &m->bindings);
+
+	m->temps = calloc(n, sizeof(*m->temps));
+	if (!m->temps)
+		return NRT_RESOURCE;
+	for (uint32_t i = 0; i < m->desc.tensor_count && !status; i++)
+		if (m->desc.tensors[i].role == MODEL_TEMP)
+			status = memory_alloc(m->core, m->nc, MEMORY_SCRATCHPAD,
+				m->desc.tensors[i].bytes, &m->temps[i]);
+	return status;
+}
+
+NRT_STATUS model_bind(struct nrt_model *m)
+{
+	int rc;
+
+	if (m->core->bound == m->number)
+		return NRT_SUCCESS;
+	rc = device_queue_init(m->core, m->program.handle, m->bindings.handle);
+	if (rc < 0) {
+		log_error(TAG, "Queue of nc %u: %s", m->nc, strerror(-rc));
+		return status_from_errno(rc);
+	}
+	m->core->bound = m->number;
+	return NRT_SUCCESS;
+}
+
+static NRT_STATUS place(struct nrt_model *m)
+{
+	NRT_STATUS status = place_program(m);
+	int rc = 0;
+
+	if (!status)
+		status = place_tensors(m);
+	if (status)
+		return status;
+	pthread_mutex_lock(&m->core->lock);
+	rc = device_notify_open(runtime_get()->devices, m->core);
+	if (rc < 0) {
+		log_error(TAG, "Notification ring of nc %u: %s", m->nc, strerror(-rc));
+		status = status_from_errno(rc);
+	} else {
+		status = model_bind(m);
+	}
+	pthread_mutex_unlock(&m->core->lock);
+	return status;
+}
+
+static NRT_STATUS parse(const void *bytes, size_t size, struct model_desc *ret)
+{
+	struct model_error error;
+	int rc = model_parse(bytes, size, ret, &error);
+
+	if (rc == 0)
+		return NRT_SUCCESS;
+	if (error.line)
+		log_error(TAG, "Model, line %u: %s", error.line, error.text);
+	else
+		log_error(TAG, "Model: %s", rc == -ENOMEM ? "out of memory" : error.text);
+	return rc == -EPROTONOSUPPORT ? NRT_UNSUPPORTED_NEFF_VERSION
+	       : rc == -ENOMEM	      ? NRT_RESOURCE
+				      : NRT_INVALID;
+}
+
+/* The core to load on: the one asked for, or the one with the fewest models. */
+static NRT_STATUS choose_core(int32_t vnc, uint32_t *ret_nc)
+{
+	const struct device_system *d = runtime_get()->devices;
+	uint32_t best = 0;
+
+	if (vnc >= 0) {
+		if (!runtime_core(vnc)) {
+			log_error(TAG, "There is no core %d; this process has %u", vnc, d->core_count);
+			return NRT_INVALID;
+		}
+		*ret_nc = (uint32_t)vnc;
+		return NRT_SUCCESS;
+	}
+	if (vnc != -1)
+		return NRT_INVALID;
+	for (uint32_t i = 1; i < d->core_count; i++)
+		if (atomic_load(&d->cores[i].models) < atomic_load(&d->cores[best].models))
+			best = i;
+	*ret_nc = best;
+	return NRT_SUCCESS;
+}
+
+static NRT_STATUS load_on(uint32_t nc, const void *bytes, size_t size, struct nrt_model **ret)
+{
+	struct nrt_model *m = calloc(1, sizeof(*m));
+	NRT_STATUS status;
+
+	if (!m)
+		return NRT_RESOURCE;
+	m->nc = nc;
+	m->core = runtime_core((int32_t)nc);
+	status = parse(bytes, size, &m->desc);
+	if (!status) {
+		m->id = trace_intern(m->desc.name);
+		m->number = atomic_fetch_add(&last_number, 1) + 1;
+		atomic_fetch_add(&m->core->models, 1);
+		status = place(m);
+	}
+	if (status) {
+		model_destroy(&m->object);
+		return status;
+	}
+	*ret = m;
+	return NRT_SUCCESS;
+}
+
+NRT_STATUS nrt_load(
+	const void *neff_bytes, size_t size, int32_t vnc, int32_t vnc_count, nrt_model_t **model)
+{
+	NRT_STATUS status = api_enter(__func__);
+	uint32_t nc = TRACE_NC_UNKNOWN;
+	struct nrt_model *m = NULL;
+	struct trace_model stop = {0};
+	struct trace_span span;
+
+	if (status)
+		return status;
+	if (!neff_bytes || size == 0 || !model || (vnc_count != -1 && vnc_count != 1))
+		status = NRT_INVALID;
+	if (!status)
+		status = choose_core(vnc, &nc);
+	if (!status)
+		trace_core_touch(nc);
+	span = trace_start(nc, TRACE_MODEL_LOAD, NULL, 0);
+	if (!status)
+		status = load_on(nc, neff_bytes, size, &m);
+	if (m)
+		stop.model_id = m->id;
+	trace_stop(&span, status, &stop, sizeof(stop));
+	if (m) {
+		object_publish(&m->object, OBJECT_MODEL, model_destroy);
+		*model = m;
+	}
+	api_leave();
+	return status;
+}
+
+NRT_STATUS nrt_unload(nrt_model_t *model)
+{
+	NRT_STATUS status = api_enter(__func__);
+	struct object *o;
+
+	if (status)
+		return status;
+	status = object_retire(model, OBJECT_MODEL, &o);
+	if (!status) {
+		struct nrt_model *m = (struct nrt_model *)o;
+
+		/* Behind an execution in progress. */
+		pthread_mutex_lock(&m->core->lock);
+		pthread_mutex_unlock(&m->core->lock);
+		object_put(o);
+	}
+	api_leave();
+	return status;
+}
+
+/* ---- questions ---------------------------------------------------------------------------- */
+
+NRT_STATUS nrt_get_model_vnc_count(const nrt_model_t *model, uint32_t *vnc_count)
+{
+	NRT_STATUS status = api_enter(__func__);
+	struct object *o;
+
+	if (status)
+		return status;
+	status = vnc_count ? object_get(model, OBJECT_MODEL, &o) : NRT_INVALID;
+	if (!status) {
+		*vnc_count = 1;
+		object_put(o);
+	}
+	api_leave();
+	return status;
+}
+
+NRT_STATUS nrt_get_model_nc_count(const nrt_model_t *model, uint32_t *nc_count)
+{
+	return nrt_get_model_vnc_count(model, nc_count);
+}
+
+/* One block: the array, then the shapes that it points to. */
+static nrt_tensor_info_array_t *describe(const struct model_desc *d)
+{
+	uint32_t visible = 0;
+	nrt_tensor_info_array_t *a;
+	uint32_t *shapes;
+
+	for (uint32_t i = 0; i < d->tensor_count; i++)
+		visible += d->tensors[i].role != MODEL_TEMP;
+	a = calloc(1, sizeof(*a) + visible * (sizeof(nrt_tensor_info_t) +
+						     MODEL_MAX_DIMS * sizeof(uint32_t)));
+	if (!a)
+		return NULL;
+	shapes = (uint32_t *)(void *)&a->tensor_array[visible];
+	for (uint32_t i = 0; i < d->tensor_count; i++) {
+		const struct model_tensor *t = &d->tensors[i];
+		nrt_tensor_info_t *info = &a->tensor_array[a->tensor_count];
+
+		if (t->role == MODEL_TEMP)
+			continue;
+		memcpy(info->name, t->name, sizeof(info->name));
+		info->usage = t->role == MODEL_INPUT ? NRT_TENSOR_USAGE_INPUT
+						     : NRT_TENSOR_USAGE_OUTPUT;
+		info->size = t->bytes;
+		info->dtype = t->dtype;
+		info->shape = shapes + a->tensor_count * MODEL_MAX_DIMS;
+		info->ndim = t->ndim;
+		memcpy(info->shape, t->shape, sizeof(t->shape));
+		a->tensor_count++;
+	}
+	return a;
+}
+
+NRT_STATUS nrt_get_model_tensor_info(nrt_model_t *model, nrt_tensor_info_array_t **tensor_info)
+{
+	NRT_STATUS status = api_enter(__func__);
+	struct object *o;
+
+	if (status)
+		return status;
+	status = tensor_info ? object_get(model, OBJECT_MODEL, &o) : NRT_INVALID;
+	if (!status) {
+		nrt_tensor_info_array_t *a = describe(&((struct nrt_model *)o)->desc);
+
+		status = a ? NRT_SUCCESS : NRT_RESOURCE;
+		if (a)
+			*tensor_info = a;
+		object_put(o);
+	}
+	api_leave();
+	return status;
+}
+
+NRT_STATUS nrt_free_model_tensor_info(nrt_tensor_info_array_t *tensor_info)
+{
+	free(tensor_info);
+	return NRT_SUCCESS;
+}

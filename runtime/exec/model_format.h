@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model_format.h - the text format of models for the virtual device.
+ *
+ * docs/virtual-device.md describes it for people.  The parser is strict: what it does not know is an
+ * error with its line number.  It never reads beyond the given size.  Pure functions.
+ */
+#ifndef NTRACE_EXEC_MODEL_FORMAT_H
+#define NTRACE_EXEC_MODEL_FORMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <nrt/nrt.h>
+
+#include "runtime/vdev/vdev_abi.h"
+
+#define MODEL_MAX_DIMS 8u
+
+enum model_role { MODEL_INPUT, MODEL_OUTPUT, MODEL_TEMP };
+
+struct model_tensor {
+	char name[NRT_TENSOR_NAME_MAX];
+	enum model_role role;
+	nrt_dtype_t dtype;
+	uint32_t ndim;
+	uint32_t shape[MODEL_MAX_DIMS];
+	uint64_t count; /* elements */
+	uint64_t bytes;
+};
+
+/* Tensors in the order of the file; their index is the index of their binding. */
+struct model_desc {
+	char name[NRT_TENSOR_NAME_MAX];
+	uint32_t tensor_count;
+	uint32_t step_count;
+	struct model_tensor *tensors;
+	struct vdev_step *steps;
+};
+
+struct model_error {
+	uint32_t line; /* from 1; 0 = the whole text */
+	char text[400];
+};
+
+/* Parses size bytes.  0; -EPROTONOSUPPORT when it is no text at all; -EINVAL; -ENOMEM.  *error is filled on
+ * failure.  model_desc_free after success. */
+int model_parse(
+	const char *text, size_t size, struct model_desc *ret, struct model_error *error);
+void model_desc_free(struct model_desc *m);
+
+/* Bytes of an element; 0 for an unknown type. */
+uint32_t model_dtype_bytes(nrt_dtype_t dtype);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * object.c - the table of live handles.
+ */
+#include "runtime/exec/object.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#define BUCKETS 1024u
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct object *buckets[BUCKETS];
+
+static struct object **bucket_of(const void *handle)
+{
+	uint64_t h = (uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15ull;
+
+	return &buckets[h >> 54];
+}
+
+/* The link that points to the object, or NULL.  Under the lock. */
+static struct object **find(const void *handle, enum object_kind kind)
+{
+	struct object **link = bucket_of(handle);
+
+	while (*link && *link != handle)
+		link = &(*link)->next;
+	return *link && (*link)->kind == kind ? link : NULL;
+}
+
+void object_publish(struct object *o, enum object_kind kind, void (*destroy)(struct object *o))
+{
+	struct object **link = bucket_of(o);
+
+	o->kind = kind;
+	o->destroy = destroy;
+	atomic_store(&o->refs, 1);
+	pthread_mutex_lock(&lock);
+	o->next = *link;
+	*link = o;
+	pthread_mutex_unlock(&lock);
+}
+
+NRT_STATUS object_get(const void *handle, enum object_kind kind, struct object **ret)
+{
+	struct object **link;
+
+	if (!handle)
+		return NRT_INVALID;
+	pthread_mutex_lock(&lock);
+	link = find(handle, kind);
+	if (link) {
+		object_ref(*link);
+		*ret = *link;
+	}
+	pthread_mutex_unlock(&lock);
+	return link ? NRT_SUCCESS : NRT_INVALID_HANDLE;
+}
+
+void object_ref(struct object *o)
+{
+	atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
+}
+
+void object_put(struct object *o)
+{
+	if (o && atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) == 1)
+		o->destroy(o);
+}
+
+NRT_STATUS object_retire(const void *handle, enum object_kind kind, struct object **ret)
+{
+	struct object **link;
+
+	if (!handle)
+		return NRT_INVALID;
+	pthread_mutex_lock(&lock);
+	link = find(handle, kind);
+	if (link) {
+		*ret = *link;
+		*link = (*link)->next;
+	}
+	pthread_mutex_unlock(&lock);
+	return link ? NRT_SUCCESS : NRT_INVALID_HANDLE;
+}
+
+/* Takes any object of the kind out; NULL when there is none. */
+static struct object *take_one(enum object_kind kind)
+{
+	struct object *found = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < BUCKETS && !found; i++)
+		for (struct object **link = &buckets[i]; *link && !found;) {
+			if ((*link)->kind == kind) {
+				found = *link;
+				*link = found->next;
+			} else {
+				link = &(*link)->next;
+			}
+		}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+void object_retire_all(enum object_kind kind)
+{
+	struct object *o;
+
+	while ((o = take_one(kind)) != NULL)
+		object_put(o);
+}

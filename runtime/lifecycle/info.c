@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * info.c - version and core counts: the calls that are legal in any state.
+ *
+ * Before nrt_init the counts come from the environment and from the device files.  In the child of a
+ * fork the visible count stays what the parent had.
+ */
+#include "runtime/lifecycle/runtime.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/lifecycle/info.h"
+#include "runtime/log/log.h"
+
+#define TAG "NRT"
+#define VERSION_MIN_SIZE 160u /* up to the git hash */
+#define VERSION_HASH_SIZE 200u
+
+static_assert(sizeof(nrt_version_t) == 224, "nrt_version_t");
+static_assert(offsetof(nrt_version_t, rt_detail) == 32, "rt_detail");
+static_assert(offsetof(nrt_version_t, git_hash) == VERSION_MIN_SIZE, "git_hash");
+static_assert(sizeof(nrt_tensor_info_t) == 296, "nrt_tensor_info_t");
+static_assert(offsetof(nrt_tensor_info_t, usage) == 256, "usage");
+static_assert(offsetof(nrt_tensor_info_t, size) == 264, "size");
+static_assert(offsetof(nrt_tensor_info_t, dtype) == 272, "dtype");
+static_assert(offsetof(nrt_tensor_info_t, shape) == 280, "shape");
+static_assert(offsetof(nrt_tensor_info_t, ndim) == 288, "ndim");
+static_assert(offsetof(nrt_tensor_info_array_t, tensor_array) == 8, "tensor_array");
+static_assert(sizeof(NRT_STATUS) == 4, "NRT_STATUS");
+
+/* Cores this process has, 0 outside of nrt_init and nrt_close.  Survives a fork. */
+static _Atomic uint32_t visible_cores;
+static _Atomic uint32_t total_cores;
+
+void info_set_cores(uint32_t visible, uint32_t total)
+{
+	atomic_store(&visible_cores, visible);
+	atomic_store(&total_cores, total);
+}
+
+NRT_STATUS nrt_get_version(nrt_version_t *ver, size_t size)
+{
+	nrt_version_t v = {.rt_major = 2, .rt_minor = 31, .rt_patch = 24, .rt_maintenance = 0};
+
+	if (!ver)
+		return NRT_INVALID;
+	if (size < VERSION_MIN_SIZE) {
+		log_error(TAG, "Size is < %u", VERSION_MIN_SIZE);
+		return NRT_FAILURE;
+	}
+	(void)snprintf(v.rt_detail, sizeof(v.rt_detail), "libnrt version 2.31.24.0 (ntrace %s)",
+		NTRACE_VERSION);
+	if (size <= VERSION_HASH_SIZE)
+		size = VERSION_MIN_SIZE;
+	memcpy(ver, &v, size < sizeof(v) ? size : sizeof(v));
+	return NRT_SUCCESS;
+}
+
+/* What the environment and the device files say. */
+static NRT_STATUS look_up(uint32_t *ret_visible, uint32_t *ret_total)
+{
+	struct device_topology t;
+	struct config c;
+	NRT_STATUS status = config_read(&c);
+
+	if (!status)
+		status = device_discover(c.device_root, c.allow_device, &t);
+	if (status)
+		return status;
+	*ret_total = t.device_count * t.cores_per_device;
+	*ret_visible = c.core_count ? c.core_count : *ret_total;
+	return NRT_SUCCESS;
+}
+
+NRT_STATUS nrt_get_total_vnc_count(uint32_t *vnc_count)
+{
+	uint32_t visible, total = atomic_load(&total_cores);
+	NRT_STATUS status = NRT_SUCCESS;
+
+	if (!vnc_count)
+		return NRT_INVALID;
+	if (total == 0)
+		status = look_up(&visible, &total);
+	if (!status)
+		*vnc_count = total;
+	return status;
+}
+
+NRT_STATUS nrt_get_total_nc_count(uint32_t *nc_count)
+{
+	return nrt_get_total_vnc_count(nc_count);
+}
+
+NRT_STATUS nrt_get_visible_vnc_count(uint32_t *vnc_count)
+{
+	uint32_t visible = atomic_load(&visible_cores), total;
+	NRT_STATUS status = NRT_SUCCESS;
+
+	if (!vnc_count)
+		return NRT_INVALID;
+	if (visible == 0)
+		status = look_up(&visible, &total);
+	if (!status)
+		*vnc_count = visible;
+	return status;
+}
+
+NRT_STATUS nrt_get_visible_nc_count(uint32_t *nc_count)
+{
+	return nrt_get_visible_vnc_count(nc_count);
+}

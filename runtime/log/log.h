@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log.h - the runtime's messages; the only way in which the library speaks.
+ *
+ * A line is one write(2): ERROR goes to stderr, the rest to stdout, colours only to a terminal.  What is
+ * shown is set by NEURON_RT_LOG_LEVEL, or NEURON_RT_LOG_LEVEL_<TAG> for one tag: ERROR (default), WARN,
+ * INFO, DEBUG, TRACE; "disabled" or "quiet" for none.  Any thread; nothing here takes a lock, so the child of a
+ * fork may use it too.
+ */
+#ifndef NTRACE_LOG_LOG_H
+#define NTRACE_LOG_LOG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum log_level {
+	LOG_DISABLED = 0,
+	LOG_LEVEL_ERROR = 1,
+	LOG_LEVEL_WARN = 2,
+	LOG_LEVEL_INFO = 3,
+	LOG_LEVEL_DEBUG = 4,
+	LOG_LEVEL_TRACE = 5,
+};
+
+/* Reads the environment; the first message does it when nobody has. */
+void log_configure(void);
+
+/* tag: NRT (public calls), TDRV (device), NMGR (models). */
+void log_write(enum log_level level, const char *tag, const char *func, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* The text of a line without its end, for log_write and its test: at most size bytes with NUL.  Returns
+ * its length.  unix_ns: epoch ns, shown as UTC. */
+size_t log_prefix(char *buf, size_t size, uint64_t unix_ns, int pid, int tid,
+	enum log_level level, const char *tag, const char *func);
+
+/* The level that a setting names; -1 when it names none. */
+int log_parse_level(const char *text);
+
+#define log_error(tag, ...) log_write(LOG_LEVEL_ERROR, tag, __func__, __VA_ARGS__)
+#define log_warn(tag, ...) log_write(LOG_LEVEL_WARN, tag, __func__, __VA_ARGS__)
+#define log_info(tag, ...) log_write(LOG_LEVEL_INFO, tag, __func__, __VA_ARGS__)
+#define log_debug(tag, ...) log_write(LOG_LEVEL_DEBUG, tag, __func__, __VA_ARGS__)
+
+#endif

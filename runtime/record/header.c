@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * header.c - the recording's header to JSON and back (jansson, sorted keys).
+ *
+ * 64-bit hashes are written as hexadecimal text: JSON numbers above 2^53 do not survive every reader.
+ */
+#include "runtime/record/header.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "runtime/base/file.h"
+#include "runtime/record/recording.h"
+#include "runtime/trace/event_registry.h"
+#include "vmlinux/ioctl_table.h"
+
+#define FORMAT_NAME "ntrace-recording"
+#define MAX_HOOKS 256
+
+/* Texts of the top level: key and place. */
+static const struct {
+	const char *key;
+	size_t offset;
+} texts[] = {
+	{"producer", offsetof(struct rec_header_info, producer)},
+	{"instance_id", offsetof(struct rec_header_info, instance_id)},
+	{"host", offsetof(struct rec_header_info, host)},
+	{"kernel", offsetof(struct rec_header_info, kernel)},
+	{"machine", offsetof(struct rec_header_info, machine)},
+	{"driver", offsetof(struct rec_header_info, driver)},
+};
+
+#define TEXT_COUNT (sizeof(texts) / sizeof(*texts))
+
+static inline const char **text_at(struct rec_header_info *info, size_t i)
+{
+	return (const char **)(void *)((char *)info + texts[i].offset);
+}
+
+uint64_t rec_ioctl_table_hash(void)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < ioctl_row_count; i++) {
+		const struct ioctl_row *r = &ioctl_rows[i];
+
+		hash = XXH3_64bits_withSeed(r->name, strlen(r->name) + 1, hash);
+		hash = XXH3_64bits_withSeed(&r->cmd, sizeof(r->cmd), hash);
+		hash = XXH3_64bits_withSeed(&r->flags, sizeof(r->flags), hash);
+		for (unsigned k = 0; k < ioctl_row_fields(r); k++) {
+			const char *attribute =
+				ioctl_role_attribute((enum ioctl_role)r->fields[k].role);
+			uint16_t shape[2] = {r->fields[k].width, r->fields[k].offset};
+
+			hash = XXH3_64bits_withSeed(attribute, strlen(attribute) + 1, hash);
+			hash = XXH3_64bits_withSeed(shape, sizeof(shape), hash);
+		}
+	}
+	return hash;
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+static json_t *text_value(const char *text)
+{
+	json_t *v = json_string(text);
+
+	if (v)
+		return v;
+	/* Not UTF-8 (or no memory, which shows below). */
+	_cleanup_free_ char *copy = strdup(text);
+	if (!copy)
+		return NULL;
+	for (char *p = copy; *p; p++)
+		if ((unsigned char)*p >= 0x80)
+			*p = '?';
+	return json_string(copy);
+}
+
+static json_t *hash_value(uint64_t hash)
+{
+	char text[20];
+
+	snprintf(text, sizeof(text), "0x%016" PRIx64, hash);
+	return json_string(text);
+}
+
+/* Sets key and takes the reference; a NULL value is a lack of memory. */
+static bool set(json_t *object, const char *key, json_t *value)
+{
+	return json_object_set_new(object, key, value) == 0;
+}
+
+static json_t *hooks_value(const char *const *hooks)
+{
+	json_t *array = json_array();
+
+	for (; array && hooks && *hooks; hooks++) {
+		if (json_array_append_new(array, text_value(*hooks)) < 0) {
+			json_decref(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
+static json_t *config_value(const struct rec_header_info *info)
+{
+	json_t *config = json_object();
+	bool ok = set(config, "all_processes", json_boolean(info->all_processes));
+
+	if (info->kernel_ring_bytes)
+		ok = ok && set(config, "kernel_ring_bytes", json_integer(info->kernel_ring_bytes));
+	if (info->ring_capacity)
+		ok = ok && set(config, "ring_capacity", json_integer(info->ring_capacity));
+	if (ok)
+		return config;
+	json_decref(config);
+	return NULL;
+}
+
+static bool fill(json_t *root, const struct rec_header_info *info)
+{
+	struct rec_header_info copy = *info;
+	bool ok = set(root, "format", json_string(FORMAT_NAME)) &&
+		  set(root, "version", json_integer(REC_FORMAT_VERSION));
+
+	for (size_t i = 0; ok && i < TEXT_COUNT; i++)
+		if (*text_at(&copy, i))
+			ok = set(root, texts[i].key, text_value(*text_at(&copy, i)));
+	return ok && set(root, "hooks", hooks_value(info->hooks)) &&
+	       set(root, "is_virtual", json_boolean(info->is_virtual)) &&
+	       set(root, "config", config_value(info)) &&
+	       set(root, "registry_hash",
+		       hash_value(info->registry_hash ? info->registry_hash
+						      : trace_registry_hash())) &&
+	       set(root, "ioctl_hash",
+		       hash_value(info->ioctl_hash ? info->ioctl_hash : rec_ioctl_table_hash()));
+}
+
+int rec_header_text(const struct rec_header_info *info, char **ret_text)
+{
+	json_t *root = json_object();
+	char *text = NULL;
+
+	if (root && fill(root, info))
+		text = json_dumps(root, JSON_SORT_KEYS | JSON_COMPACT);
+	json_decref(root);
+	if (!text)
+		return -ENOMEM;
+	*ret_text = text;
+	return 0;
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+static uint32_t get_u32(const json_t *object, const char *key)
+{
+	json_int_t v = json_integer_value(json_object_get(object, key));
+
+	return v > 0 && v <= UINT32_MAX ? (uint32_t)v : 0;
+}
+
+static uint64_t get_hash(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	uint64_t v = 0;
+
+	if (!text || strncmp(text, "0x", 2) || strlen(text) != 18)
+		return 0;
+	for (const char *p = text + 2; *p; p++) {
+		unsigned digit = *p >= '0' && *p <= '9'	  ? (unsigned)(*p - '0')
+				 : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a') + 10
+							  : 16;
+		if (digit > 15)
+			return 0;
+		v = v << 4 | digit;
+	}
+	return v;
+}
+
+static int get_hooks(const json_t *root, struct rec_header *h)
+{
+	const json_t *array = json_object_get(root, "hooks");
+	size_t n = json_array_size(array), used = 0;
+
+	if (n > MAX_HOOKS)
+		n = MAX_HOOKS;
+	h->hooks = calloc(n + 1, sizeof(*h->hooks));
+	if (!h->hooks)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const char *text = json_string_value(json_array_get(array, i));
+		if (text)
+			h->hooks[used++] = text;
+	}
+	h->info.hooks = h->hooks;
+	return 0;
+}
+
+int rec_header_parse(const char *text, size_t size, struct rec_header *ret)
+{
+	const json_t *config;
+
+	memset(ret, 0, sizeof(*ret));
+	json_t *root = json_loadb(text, size, 0, NULL);
+	if (!json_is_object(root)) {
+		json_decref(root);
+		return -EBADMSG;
+	}
+	ret->json = root;
+	for (size_t i = 0; i < TEXT_COUNT; i++)
+		*text_at(&ret->info, i) = json_string_value(json_object_get(root, texts[i].key));
+	ret->info.is_virtual = json_is_true(json_object_get(root, "is_virtual"));
+	ret->info.registry_hash = get_hash(root, "registry_hash");
+	ret->info.ioctl_hash = get_hash(root, "ioctl_hash");
+	config = json_object_get(root, "config");
+	ret->info.all_processes = json_is_true(json_object_get(config, "all_processes"));
+	ret->info.kernel_ring_bytes = get_u32(config, "kernel_ring_bytes");
+	ret->info.ring_capacity = get_u32(config, "ring_capacity");
+	if (get_hooks(root, ret) < 0) {
+		rec_header_free(ret);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void rec_header_free(struct rec_header *h)
+{
+	json_decref(h->json);
+	free(h->hooks);
+	memset(h, 0, sizeof(*h));
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ledger.c - sums the counters and checks the identity of each stage: in = out + lost.
+ *
+ * The stages kernel and runtime are counted where they happen; reader and recording compare two
+ * independent counts of the same records; the merge counts itself.
+ */
+#include "runtime/record/ledger.h"
+
+#include <string.h>
+
+#define IN REC_KIND_IN
+#define OUT REC_KIND_OUT
+#define LOST REC_KIND_LOST
+#define NOTE REC_KIND_NOTE
+
+static const struct rec_counter_info table[REC_COUNTER_MAX] = {
+#define REC_COUNTER(id, stage, name, kind, text) [REC_C_##id] = {stage, name, text, kind},
+#include "runtime/record/counters.def"
+#undef REC_COUNTER
+};
+
+static const char *const kind_names[] = {
+	[REC_KIND_IN] = "in",
+	[REC_KIND_OUT] = "out",
+	[REC_KIND_LOST] = "lost",
+	[REC_KIND_NOTE] = "note",
+};
+
+const struct rec_counter_info *rec_counter_info(uint32_t id)
+{
+	return id > REC_COUNTER_NONE && id < REC_COUNTER_MAX ? &table[id] : NULL;
+}
+
+const char *rec_counter_kind_name(enum rec_counter_kind kind)
+{
+	return kind_names[kind];
+}
+
+/* What is in the recording against what its readers say they took. */
+static void compare_with_frames(struct ledger *g, const struct load *l, bool counted)
+{
+	const struct rec_damage *d = &l->damage;
+	uint64_t captured = g->value[REC_C_KERNEL_RECEIVED] + g->value[REC_C_RUNTIME_DELIVERED];
+
+	/* Records written after the last counters, of a recorder that died. */
+	if (!counted || (!l->ended && captured < l->read_done))
+		captured = l->read_done;
+	g->value[REC_C_RECORDING_CAPTURED] = captured;
+	g->value[REC_C_RECORDING_READ] = l->read_done;
+	if (captured > l->read_done && (d->bad_frames || d->skipped_bytes || d->cut_bytes))
+		g->value[REC_C_RECORDING_DAMAGED] = captured - l->read_done;
+}
+
+void ledger_capture(struct ledger *g, const struct load *l)
+{
+	bool counted = false;
+
+	memset(g, 0, sizeof(*g));
+	for (size_t i = 0; i < l->counter_count; i++) {
+		uint32_t id = l->counters[i].id;
+
+		g->value[id] += l->counters[i].value;
+		counted |= id == REC_C_KERNEL_RECEIVED || id == REC_C_RUNTIME_DELIVERED;
+	}
+	/* What only the merge counts is not taken from a recording. */
+	for (uint32_t id = REC_C_READER_OFFERED; id < REC_COUNTER_MAX; id++)
+		g->value[id] = 0;
+	g->value[REC_C_READER_OFFERED] = g->value[REC_C_KERNEL_DONE];
+	g->value[REC_C_READER_TAKEN] = g->value[REC_C_KERNEL_RECEIVED];
+	if (g->value[REC_C_KERNEL_DONE] > g->value[REC_C_KERNEL_RECEIVED])
+		g->value[REC_C_READER_LEFT] =
+			g->value[REC_C_KERNEL_DONE] - g->value[REC_C_KERNEL_RECEIVED];
+	compare_with_frames(g, l, counted);
+}
+
+void ledger_add_timeline(struct ledger *g, const struct timeline *t)
+{
+	g->value[REC_C_MERGE_READ] += t->p->record_count + t->p->call_count;
+	g->value[REC_C_MERGE_WRITTEN] += t->written;
+	g->value[REC_C_MERGE_ANNOUNCED] += t->announced;
+	g->value[REC_C_MERGE_NOT_WANTED] += t->not_wanted;
+	g->value[REC_C_MERGE_START_LOST] += t->start_lost;
+	g->value[REC_C_MERGE_CLAMPED] += t->clamped;
+	g->value[REC_C_MERGE_CLAMPED_NS] += t->clamped_ns;
+}
+
+void ledger_add_invalid(struct ledger *g, const struct load *l)
+{
+	g->value[REC_C_MERGE_READ] += l->invalid;
+	g->value[REC_C_MERGE_INVALID] += l->invalid;
+}
+
+/* Rows of one stage stand together in the table. */
+static bool stages_balanced(const struct ledger *g)
+{
+	uint32_t id = REC_COUNTER_NONE + 1;
+
+	while (id < REC_COUNTER_MAX) {
+		const char *stage = table[id].stage;
+		uint64_t in = 0, out = 0;
+
+		for (; id < REC_COUNTER_MAX && !strcmp(table[id].stage, stage); id++) {
+			if (table[id].kind == REC_KIND_IN)
+				in += g->value[id];
+			else if (table[id].kind != REC_KIND_NOTE)
+				out += g->value[id];
+		}
+		if (in != out)
+			return false;
+	}
+	return true;
+}
+
+bool ledger_balanced(const struct ledger *g, uint64_t seq_gaps, bool ended)
+{
+	uint64_t explained =
+		g->value[REC_C_KERNEL_RING_FULL] + g->value[REC_C_RECORDING_DAMAGED];
+
+	if (ended && seq_gaps > explained)
+		return false;
+	return stages_balanced(g);
+}
+
+uint64_t ledger_lost(const struct ledger *g)
+{
+	uint64_t lost = 0;
+
+	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++)
+		if (table[id].kind == REC_KIND_LOST)
+			lost += g->value[id];
+	return lost;
+}

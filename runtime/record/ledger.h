@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ledger.h - the loss ledger: what every stage took in, handed on and lost, and whether that adds up.
+ */
+#ifndef NTRACE_RECORD_LEDGER_H
+#define NTRACE_RECORD_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/record/load.h"
+#include "runtime/record/recording.h"
+#include "runtime/record/timeline.h"
+
+enum rec_counter_kind { REC_KIND_IN, REC_KIND_OUT, REC_KIND_LOST, REC_KIND_NOTE };
+
+struct rec_counter_info {
+	const char *stage, *name, *text;
+	enum rec_counter_kind kind;
+};
+
+/* The row of counters.def; NULL for REC_COUNTER_NONE and beyond the table. */
+const struct rec_counter_info *rec_counter_info(uint32_t id);
+
+/* "in", "out", "lost", "note" */
+const char *rec_counter_kind_name(enum rec_counter_kind kind);
+
+/* Values by enum rec_counter_id. */
+struct ledger {
+	uint64_t value[REC_COUNTER_MAX];
+};
+
+/* The stages up to the recording: newest counters summed over sources, cores and CPUs. */
+void ledger_capture(struct ledger *g, const struct load *l);
+
+/* Adds the merge stage of one process. */
+void ledger_add_timeline(struct ledger *g, const struct timeline *t);
+
+/* Adds records that belong to no process because their contents are impossible. */
+void ledger_add_invalid(struct ledger *g, const struct load *l);
+
+/* Does every stage's identity hold, and do counters explain the gaps in the sequence numbers?
+ * A recorder that died leaves counters older than its last records: then gaps are not judged. */
+bool ledger_balanced(const struct ledger *g, uint64_t seq_gaps, bool ended);
+
+/* Sum of all that was lost. */
+uint64_t ledger_lost(const struct ledger *g);
+
+#endif

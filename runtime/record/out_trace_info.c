@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * out_trace_info.c - trace_info.pb: one bare ntrace_info that says what the other files are.
+ *
+ * The message is put together from arrays on the heap that point into what is loaded; nothing of it
+ * outlives the call.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "proto/neuron_trace.pb-c.h"
+#include "runtime/record/blind.h"
+#include "runtime/record/out.h"
+
+#define DATA_VERSION 2
+
+/* Elements and the pointers to them that protobuf-c wants; freed together. */
+struct parts {
+	Ntff__NtraceDataFile *files;
+	Ntff__NtraceDataFile **file_list;
+	Ntff__NtraceLedgerRow *rows;
+	Ntff__NtraceLedgerRow **row_list;
+	Ntff__NtraceClockStep *steps;
+	Ntff__NtraceClockStep **step_list;
+	Ntff__InternedDataDb__IdMapEntry *names;
+	Ntff__InternedDataDb__IdMapEntry **name_list;
+	Ntff__InternedDataDb db, *db_list[1];
+	char lines[BLIND_LINES][BLIND_BYTES];
+	char *line_list[BLIND_LINES];
+};
+
+static void parts_free(struct parts *p)
+{
+	free(p->files);
+	free(p->file_list);
+	free(p->rows);
+	free(p->row_list);
+	free(p->steps);
+	free(p->step_list);
+	free(p->names);
+	free(p->name_list);
+}
+
+static char *text(const char *s)
+{
+	return (char *)(s ? s : "");
+}
+
+#define ALLOCATE(array, list, count)                                                               \
+	(((array) = calloc((count) + 1, sizeof(*(array)))) &&                                      \
+		((list) = calloc((count) + 1, sizeof(*(list)))))
+
+static int add_files(Ntff__NtraceInfo *m, struct parts *p, const struct out_profile *f, size_t n)
+{
+	if (!ALLOCATE(p->files, p->file_list, n))
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		ntff__ntrace_data_file__init(&p->files[i]);
+		p->files[i].name = text(f[i].name);
+		p->files[i].type = text(f[i].type);
+		p->files[i].message_count = f[i].messages;
+		p->files[i].bytes = f[i].bytes;
+		p->file_list[i] = &p->files[i];
+	}
+	m->n_collected_profiles = n;
+	m->collected_profiles = p->file_list;
+	return 0;
+}
+
+static int add_ledger(Ntff__NtraceInfo *m, struct parts *p, const struct ledger *g)
+{
+	size_t n = 0;
+
+	if (!ALLOCATE(p->rows, p->row_list, (size_t)REC_COUNTER_MAX))
+		return -ENOMEM;
+	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
+		const struct rec_counter_info *info = rec_counter_info(id);
+		Ntff__NtraceLedgerRow *r = &p->rows[n];
+
+		ntff__ntrace_ledger_row__init(r);
+		r->stage = text(info->stage);
+		r->counter = text(info->name);
+		r->kind = text(rec_counter_kind_name(info->kind));
+		r->value = g->value[id];
+		p->row_list[n++] = r;
+	}
+	m->n_ledger = n;
+	m->ledger = p->row_list;
+	return 0;
+}
+
+static int add_steps(Ntff__NtraceInfo *m, struct parts *p, const struct clock_map *c)
+{
+	m->realtime_offset_ns = c->offset;
+	if (!ALLOCATE(p->steps, p->step_list, c->step_count))
+		return -ENOMEM;
+	for (size_t i = 0; i < c->step_count; i++) {
+		ntff__ntrace_clock_step__init(&p->steps[i]);
+		p->steps[i].boot_ns = c->steps[i].boot_ns;
+		p->steps[i].old_offset_ns = c->steps[i].old_offset;
+		p->steps[i].new_offset_ns = c->steps[i].new_offset;
+		p->step_list[i] = &p->steps[i];
+	}
+	m->n_clock_steps = c->step_count;
+	m->clock_steps = p->step_list;
+	return 0;
+}
+
+static bool of_process(const struct load *l, uint32_t source, uint32_t pid)
+{
+	for (size_t i = 0; i < l->source_count; i++)
+		if (l->sources[i].source == source)
+			return l->sources[i].pid == pid;
+	return pid == 0;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const Ntff__InternedDataDb__IdMapEntry *x = *(Ntff__InternedDataDb__IdMapEntry *const *)a;
+	const Ntff__InternedDataDb__IdMapEntry *y = *(Ntff__InternedDataDb__IdMapEntry *const *)b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x < y ? -1 : x > y; /* elements of one array, in the order of the recording */
+}
+
+/* Names of this process's runtimes; of an id that two of them use differently, the first. */
+static int add_names(Ntff__NtraceInfo *m, struct parts *p, const struct load *l, uint32_t pid)
+{
+	size_t n = 0, kept = 0;
+
+	if (!ALLOCATE(p->names, p->name_list, l->name_count))
+		return -ENOMEM;
+	for (size_t i = 0; i < l->name_count; i++) {
+		if (!of_process(l, l->names[i].source, pid))
+			continue;
+		ntff__interned_data_db__id_map_entry__init(&p->names[n]);
+		p->names[n].key = l->names[i].id;
+		p->names[n].value = l->name_text + l->names[i].offset;
+		p->name_list[n] = &p->names[n];
+		n++;
+	}
+	if (n == 0)
+		return 0;
+	qsort(p->name_list, n, sizeof(*p->name_list), compare_entries);
+	for (size_t i = 0; i < n; i++)
+		if (!kept || p->name_list[kept - 1]->key != p->name_list[i]->key)
+			p->name_list[kept++] = p->name_list[i];
+	ntff__interned_data_db__init(&p->db);
+	p->db.n_id_map = kept;
+	p->db.id_map = p->name_list;
+	p->db_list[0] = &p->db;
+	m->n_interned_data = 1;
+	m->interned_data = p->db_list;
+	return 0;
+}
+
+static void add_blind(Ntff__NtraceInfo *m, struct parts *p, const struct timeline *t)
+{
+	m->n_blind = blind_lines(t->l, t->device_runs, p->lines);
+	for (size_t i = 0; i < m->n_blind; i++)
+		p->line_list[i] = p->lines[i];
+	m->blind = p->line_list;
+}
+
+static void add_header(Ntff__NtraceInfo *m, const struct load *l)
+{
+	const struct rec_header_info *h = &l->header.info;
+
+	m->producer = text(h->producer);
+	m->instance_id = text(h->instance_id);
+	m->host = text(h->host);
+	m->kernel = text(h->kernel);
+	m->virtual_device = l->is_virtual;
+	m->hooks = (char **)h->hooks;
+	while (h->hooks && h->hooks[m->n_hooks])
+		m->n_hooks++;
+	m->ended = l->ended;
+}
+
+static const char *const kernel_events_names[] = {
+	[MERGE_KERNEL_HINT] = "hint",
+	[MERGE_KERNEL_EXTENDED] = "extended",
+	[MERGE_KERNEL_OFF] = "off",
+};
+
+static int write_info(const Ntff__NtraceInfo *m, struct outfile *f)
+{
+	size_t size = ntff__ntrace_info__get_packed_size(m);
+	_cleanup_free_ uint8_t *buf = malloc(size + 1);
+
+	if (!buf)
+		return -ENOMEM;
+	outfile_write(f, buf, ntff__ntrace_info__pack(m, buf));
+	return 0;
+}
+
+int out_trace_info(const struct timeline *t, const struct ledger *g,
+	const struct out_profile *profiles, size_t profile_count, struct outfile *f)
+{
+	Ntff__NtraceInfo m = NTFF__NTRACE_INFO__INIT;
+	struct parts p = {0};
+	int rc;
+
+	m.pid = t->p->pid;
+	m.data_version = DATA_VERSION;
+	m.open_spans = t->open_spans;
+	m.kernel_events = text(kernel_events_names[t->kernel_events]);
+	m.agent_cpu_ns = g->value[REC_C_AGENT_CPU_NS];
+	m.bytes_recorded = g->value[REC_C_AGENT_BYTES];
+	add_header(&m, t->l);
+	add_blind(&m, &p, t);
+	rc = add_files(&m, &p, profiles, profile_count);
+	if (rc == 0)
+		rc = add_ledger(&m, &p, g);
+	if (rc == 0)
+		rc = add_steps(&m, &p, &t->l->clock);
+	if (rc == 0)
+		rc = add_names(&m, &p, t->l, t->p->pid);
+	if (rc == 0)
+		rc = write_info(&m, f);
+	parts_free(&p);
+	return rc;
+}

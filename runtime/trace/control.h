@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * control.h - the writer's side of the control memfd: creation, rings, name log.
+ *
+ * Used by trace.c alone, under its mutex; only the published writers are read without it.  The file
+ * lives as long as the process.  The program may close the descriptor behind our back and the number may
+ * come to mean something else: it is compared with the file's identity before every use.
+ */
+#ifndef NTRACE_TRACE_CONTROL_H
+#define NTRACE_TRACE_CONTROL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/trace/ring.h"
+
+/* A descriptor that stays with us, at a high number, close-on-exec. */
+struct kept_fd {
+	int fd; /* -1 = none */
+	dev_t dev;
+	ino_t ino;
+};
+
+/* Takes ownership of fd and moves it to a high number.  0 or -errno (fd is closed then). */
+int kept_fd_adopt(struct kept_fd *k, int fd);
+/* Is the number still our file? */
+bool kept_fd_valid(const struct kept_fd *k);
+/* Closes it when it is still ours.  Async-signal-safe. */
+void kept_fd_close(struct kept_fd *k);
+
+struct control {
+	struct kept_fd file;
+	uint64_t file_bytes;
+	struct ctl *ctl;
+	uint8_t *names;
+	/* Index: core, or TRACE_MAX_NC for events of no core. */
+	struct ring_writer writers[TRACE_MAX_NC + 1];
+	_Atomic uint32_t ready[TRACE_MAX_NC + 1];
+};
+
+/* Creates and maps the file.  0 or -errno. */
+int control_create(struct control *c);
+/* Unmaps and closes everything; for tests and for creation that failed. */
+void control_destroy(struct control *c);
+/* Adds the ring with this index, its memory allocated and mapped in.  0 (also when it is there) or
+ * -errno. */
+int control_add_ring(struct control *c, uint32_t index, uint32_t capacity);
+/* Appends a name.  0, or -ENOSPC (counted) when the log is full. */
+int control_add_name(struct control *c, uint64_t id, const char *text, uint32_t len);
+
+#endif

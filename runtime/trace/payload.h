@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * payload.h - payloads of the sys_trace types that this runtime emits, as C structures.
+ *
+ * The layouts are those of event_registry.def (a test compares each member with its row).  A payload
+ * is copied into a record's 40 bytes and zero-filled.
+ */
+#ifndef NTRACE_TRACE_PAYLOAD_H
+#define NTRACE_TRACE_PAYLOAD_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "runtime/trace/record.h"
+
+/* MODEL_LOAD stop; EXECUTE_API and MODEL_SUBMIT start */
+struct trace_model {
+	uint64_t model_id;
+};
+
+/* EXEC_WAIT start */
+struct trace_exec {
+	uint64_t exec_id;
+	uint64_t model_id;
+};
+
+/* DEVICE_EXEC start */
+struct trace_device_exec {
+	uint32_t device_core_idx; /* core within its device */
+	uint32_t exec_id;
+	struct trace_sync_info sync;
+	uint64_t pad;
+	uint64_t model_id;
+};
+
+/* DEVICE_EXEC stop */
+struct trace_device_exec_stop {
+	struct trace_sync_info sync;
+};
+
+/* MODEL_SWITCH start */
+struct trace_model_switch {
+	uint32_t device_core_idx;
+	uint32_t pad;
+	uint64_t model_id;
+	uint8_t is_neuron_core_work;
+	uint8_t pad1[7];
+};
+
+/* TIMESTAMP_SYNC instant */
+struct trace_timestamp_sync {
+	uint64_t exec_id;
+	struct trace_sync_info sync;
+	uint64_t sync_bound_ns;
+};
+
+/* TENSOR_READ, TENSOR_WRITE, TENSOR_ALLOC, TENSOR_FREE start; ref_count for TENSOR_FREE alone */
+struct trace_tensor {
+	uint64_t tensor_id;
+	uint64_t size;
+	uint64_t ref_count;
+};
+
+/* DMEM_BUF_COPYIN, DMEM_BUF_COPYOUT start.  offset and size are 32 bits wide; larger ones are
+ * shown as 0xffffffff. */
+struct trace_dmem_copy {
+	uint8_t mem_type; /* 1 host memory, 2 device memory */
+	uint8_t pad[7];
+	uint64_t mem_handle;
+	uint32_t offset;
+	uint32_t size;
+};
+
+/* DMA_MEM_ALLOC start */
+struct trace_mem_alloc {
+	uint32_t hbm_idx;
+	uint32_t usage_type; /* dma_mem_usage_type */
+	uint8_t is_nc_hbm;
+	uint8_t is_aligned;
+	uint16_t pad;
+	uint32_t mla_idx; /* device */
+};
+
+/* DMA_MEM_ALLOC stop */
+struct trace_mem_alloc_stop {
+	uint64_t allocated_bytes;
+	uint64_t physical_address;
+	uint64_t return_code;
+	uint64_t usage_type_total_bytes;
+	uint64_t total_bytes;
+};
+
+/* DMA_MEM_DEALLOC start */
+struct trace_mem_free {
+	uint32_t hbm_idx;
+	uint8_t is_nc_hbm;
+	uint8_t pad[3];
+	uint32_t mla_idx;
+	uint32_t usage_type;
+	uint64_t physical_address;
+};
+
+/* DMA_MEM_DEALLOC stop */
+struct trace_mem_free_stop {
+	uint64_t freed_bytes;
+	uint64_t usage_type_total_bytes;
+	uint64_t total_bytes;
+};
+
+static_assert(sizeof(struct trace_device_exec) == 40, "trace_device_exec");
+static_assert(sizeof(struct trace_timestamp_sync) == 32, "trace_timestamp_sync");
+static_assert(sizeof(struct trace_dmem_copy) == 24, "trace_dmem_copy");
+static_assert(sizeof(struct trace_mem_alloc) == 16, "trace_mem_alloc");
+static_assert(sizeof(struct trace_mem_alloc_stop) == 40, "trace_mem_alloc_stop");
+static_assert(sizeof(struct trace_mem_free) == 24, "trace_mem_free");
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device.c - devices, processes, resets, statistics; see device.h. */
+#include "runtime/vdev/device.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/vdev/exec.h"
+#include "runtime/vdev/memory.h"
+#include "vmlinux/ioctl_table.h"
+#include "vmlinux/neuron_args.h"
+
+/* Addresses and counts are the driver's; so are the names, which sysfs shows. */
+const struct vdev_arch vdev_archs[] = {
+	{
+		.option = "v2",
+		.number = 2,
+		.default_cores = 2,
+		.engines = 34,
+		.compat_min = 5,
+		.compat_max = 7,
+		.arch_type = "NDv2",
+		.nc_arch_type = "NCv2",
+		.instance_type = "Trn1",
+		.device_name = "Trainium1",
+		.hbm_count = 2,
+		.hbm_base = {0, 0x1000000000ull},
+		.host_bit = 0x100000000000ull,
+		.bar_bytes = {1ull << 30, 32ull << 30},
+	},
+	{
+		.option = "v3",
+		.number = 3,
+		.default_cores = 8,
+		.engines = 132,
+		.compat_min = 10,
+		.compat_max = 11,
+		.arch_type = "NDv3",
+		.nc_arch_type = "NCv3",
+		.instance_type = "Trn2",
+		.device_name = "Trainium2",
+		.hbm_count = 4,
+		.hbm_base = {0, 0x4000000000ull, 0x800000000000ull, 0x804000000000ull},
+		.host_bit = 0x400000000000ull,
+		.bar_bytes = {4ull << 30, 256ull << 30},
+	},
+};
+const size_t vdev_arch_count = sizeof(vdev_archs) / sizeof(vdev_archs[0]);
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+static void core_create(struct vdev_core *core, struct vdev_device *device, unsigned index)
+{
+	pthread_condattr_t attr;
+
+	core->device = device;
+	core->index = index;
+	/* Clocks of different cores must not be mistaken for each other. */
+	core->clock_start_ps =
+		1000000000000ull * (device->index * device->vdev->config.cores + index);
+	core->last = &core->first;
+	core->cinit = NEURON_CINIT_INVALID;
+	pthread_mutex_init(&core->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&core->wake, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+int vdev_create(struct vdev *vdev, const struct vdev_config *config)
+{
+	memset(vdev, 0, sizeof(*vdev));
+	vdev->config = *config;
+	vdev->start_ns = clock_boot().ns;
+	vdev->marks.cores = config->devices * config->cores;
+	pthread_mutex_init(&vdev->marks.lock, NULL);
+	vdev->counters.by_request = calloc(ioctl_row_count, sizeof(atomic_uint_fast64_t));
+	vdev->devices = calloc(config->devices, sizeof(*vdev->devices));
+	if (!vdev->counters.by_request || !vdev->devices) {
+		free(vdev->counters.by_request);
+		free(vdev->devices);
+		return -ENOMEM;
+	}
+	for (unsigned i = 0; i < config->devices; i++) {
+		struct vdev_device *device = &vdev->devices[i];
+
+		device->vdev = vdev;
+		device->index = i;
+		pthread_mutex_init(&device->lock, NULL);
+		for (unsigned c = 0; c < config->cores; c++)
+			core_create(&device->cores[c], device, c);
+	}
+	return 0;
+}
+
+void vdev_stop(struct vdev *vdev)
+{
+	atomic_store(&vdev->stopping, true);
+	for (unsigned i = 0; i < vdev->config.devices; i++)
+		for (unsigned c = 0; c < vdev->config.cores; c++)
+			vdev_core_stop(&vdev->devices[i].cores[c]);
+}
+
+static void device_destroy(struct vdev_device *device)
+{
+	for (unsigned e = 0; e < VDEV_MAX_ENGINES; e++)
+		for (unsigned q = 0; q < VDEV_QUEUES_PER_ENGINE; q++)
+			vdev_queue_clear(&device->queues[e][q]);
+	for (unsigned c = 0; c < device->vdev->config.cores; c++) {
+		struct vdev_core *core = &device->cores[c];
+
+		vdev_queue_clear(&device->exec_queues[c]);
+		vdev_memory_put(core->ring.memory);
+		pthread_cond_destroy(&core->wake);
+		pthread_mutex_destroy(&core->lock);
+	}
+	for (size_t i = 0; i < device->memory_slots; i++)
+		if (device->memories[i])
+			vdev_memory_free_locked(device, i + 1);
+	free(device->memories);
+	pthread_mutex_destroy(&device->lock);
+}
+
+void vdev_destroy(struct vdev *vdev)
+{
+	vdev_stop(vdev);
+	for (unsigned i = 0; i < vdev->config.devices; i++)
+		device_destroy(&vdev->devices[i]);
+	free(vdev->devices);
+	free(vdev->counters.by_request);
+	pthread_mutex_destroy(&vdev->marks.lock);
+}
+
+uint64_t vdev_core_clock_ps(const struct vdev_core *core)
+{
+	return core->clock_start_ps + (clock_boot().ns - core->device->vdev->start_ns) * 1000u;
+}
+
+/* ---- processes --------------------------------------------------------------------------- */
+
+static struct vdev_process *find_process(struct vdev_device *device, pid_t tgid)
+{
+	for (unsigned i = 0; i < VDEV_MAX_PROCESSES; i++)
+		if (device->processes[i].tgid == tgid)
+			return &device->processes[i];
+	return NULL;
+}
+
+bool vdev_attached_locked(const struct vdev_device *device, pid_t tgid)
+{
+	return tgid > 0 && find_process((struct vdev_device *)(uintptr_t)device, tgid);
+}
+
+bool vdev_attached(struct vdev_device *device, pid_t tgid)
+{
+	bool attached;
+
+	pthread_mutex_lock(&device->lock);
+	attached = vdev_attached_locked(device, tgid);
+	pthread_mutex_unlock(&device->lock);
+	return attached;
+}
+
+int vdev_attach(struct vdev_device *device, pid_t tgid)
+{
+	struct vdev_process *process;
+
+	pthread_mutex_lock(&device->lock);
+	process = find_process(device, tgid);
+	if (!process)
+		process = find_process(device, 0);
+	if (process) {
+		process->tgid = tgid;
+		process->open_count++;
+	}
+	pthread_mutex_unlock(&device->lock);
+	return process ? 0 : -EBUSY;
+}
+
+void vdev_queue_clear(struct vdev_queue *queue)
+{
+	vdev_memory_put(queue->tx);
+	vdev_memory_put(queue->rx);
+	vdev_memory_put(queue->rxc);
+	*queue = (struct vdev_queue){0};
+}
+
+/* A holder that leaves without COMPLETED would block the next one for ever. */
+static void release_cinit(struct vdev_core *core, pid_t tgid)
+{
+	pthread_mutex_lock(&core->lock);
+	if (core->cinit == NEURON_CINIT_STARTED && core->cinit_tgid == tgid) {
+		core->cinit = NEURON_CINIT_INVALID;
+		pthread_cond_broadcast(&core->wake);
+	}
+	pthread_mutex_unlock(&core->lock);
+}
+
+static void release_process(struct vdev_device *device, pid_t tgid)
+{
+	for (unsigned e = 0; e < VDEV_MAX_ENGINES; e++)
+		for (unsigned q = 0; q < VDEV_QUEUES_PER_ENGINE; q++)
+			if (device->queues[e][q].owner == tgid)
+				vdev_queue_clear(&device->queues[e][q]);
+	for (unsigned c = 0; c < device->vdev->config.cores; c++) {
+		if (device->exec_queues[c].owner == tgid)
+			vdev_queue_clear(&device->exec_queues[c]);
+		vdev_core_cancel(&device->cores[c], tgid);
+		release_cinit(&device->cores[c], tgid);
+	}
+	vdev_memory_free_owner_locked(device, tgid);
+}
+
+void vdev_detach(struct vdev_device *device, pid_t tgid)
+{
+	struct vdev_process *process;
+
+	pthread_mutex_lock(&device->lock);
+	process = tgid > 0 ? find_process(device, tgid) : NULL;
+	if (process && --process->open_count == 0) {
+		release_process(device, tgid);
+		process->tgid = 0;
+	}
+	pthread_mutex_unlock(&device->lock);
+}
+
+/* ---- reset ------------------------------------------------------------------------------- */
+
+static void reset_core(struct vdev_device *device, unsigned index)
+{
+	struct vdev_core *core = &device->cores[index];
+
+	vdev_queue_clear(&device->exec_queues[index]);
+	vdev_core_cancel(core, 0);
+	pthread_mutex_lock(&core->lock);
+	vdev_memory_put(core->ring.memory);
+	core->ring = (struct vdev_ring){0};
+	core->submitted = core->completed = core->acknowledged = 0;
+	core->cinit = NEURON_CINIT_INVALID;
+	pthread_cond_broadcast(&core->wake);
+	pthread_mutex_unlock(&core->lock);
+	for (unsigned t = 0; t < VDEV_NQ_TYPES; t++) {
+		for (unsigned e = 0; e < VDEV_NQ_ENGINES; e++) {
+			if (device->core_nq[index][t][e])
+				vdev_memory_free_locked(device, device->core_nq[index][t][e]);
+			device->core_nq[index][t][e] = 0;
+		}
+	}
+}
+
+uint32_t vdev_reset_cores(struct vdev_device *device, uint32_t core_map)
+{
+	uint32_t number;
+
+	pthread_mutex_lock(&device->lock);
+	for (unsigned c = 0; c < device->vdev->config.cores; c++)
+		if (core_map >> c & 1)
+			reset_core(device, c);
+	number = ++device->resets;
+	pthread_mutex_unlock(&device->lock);
+	return number;
+}
+
+/* ---- what it looks like ------------------------------------------------------------------ */
+
+unsigned vdev_neighbours(const struct vdev *vdev, unsigned index, uint32_t neighbours[4])
+{
+	unsigned first = index & ~15u, row = index / 4 % 4, column = index % 4;
+
+	if (vdev->config.devices % 16)
+		return 0;
+	neighbours[0] = first + (row + 3) % 4 * 4 + column;
+	neighbours[1] = first + row * 4 + (column + 1) % 4;
+	neighbours[2] = first + row * 4 + (column + 3) % 4;
+	neighbours[3] = first + (row + 1) % 4 * 4 + column;
+	return 4;
+}
+
+char *vdev_stats_text(struct vdev *vdev, size_t *ret_size)
+{
+	struct vdev_counters *c = &vdev->counters;
+	char *text = NULL;
+	FILE *f = open_memstream(&text, ret_size);
+
+	if (!f)
+		return NULL;
+	fprintf(f, "ioctls_total %" PRIuFAST64 "\n", atomic_load(&c->ioctls));
+	fprintf(f, "ioctl_errors %" PRIuFAST64 "\n", atomic_load(&c->ioctl_errors));
+	fprintf(f, "bytes_to_device %" PRIuFAST64 "\n", atomic_load(&c->bytes_to_device));
+	fprintf(f, "bytes_from_device %" PRIuFAST64 "\n", atomic_load(&c->bytes_from_device));
+	fprintf(f, "launches %" PRIuFAST64 "\n", atomic_load(&c->launches));
+	fprintf(f, "open_handles %" PRIdFAST64 "\n", atomic_load(&c->open_handles));
+	fprintf(f, "allocations %" PRIdFAST64 "\n", atomic_load(&c->allocations));
+	fprintf(f, "allocated_bytes %" PRIdFAST64 "\n", atomic_load(&c->allocated_bytes));
+	for (size_t i = 0; i < ioctl_row_count; i++) {
+		uint_fast64_t n = atomic_load(&c->by_request[i]);
+
+		if (n)
+			fprintf(f, "ioctl.%s %" PRIuFAST64 "\n", ioctl_rows[i].name, n);
+	}
+	if (atomic_load(&c->unknown_ioctls))
+		fprintf(f, "ioctl.UNKNOWN %" PRIuFAST64 "\n", atomic_load(&c->unknown_ioctls));
+	if (fclose(f) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

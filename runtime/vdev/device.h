@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device.h - the state of the virtual machine: its devices, who is attached to them, what they hold.
+ *
+ * A device belongs to processes (tgids) the way the driver sees it: open() of a working handle attaches the
+ * opener, close() by the same process detaches it, and the last detach releases its memory, queues
+ * and running work.  Notification rings belong to the device and stay.  Any thread may call anything here.
+ * Locks: device->lock before core->lock; neither is held while the memory of a caller is touched or a
+ * model computes.  What must outlive its owner meanwhile (device memory) is reference-counted.
+ */
+#ifndef NTRACE_VDEV_DEVICE_H
+#define NTRACE_VDEV_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/vdev/core_marks.h"
+
+#define VDEV_MAX_DEVICES 64u
+#define VDEV_MAX_CORES 8u
+#define VDEV_MAX_PROCESSES 16u
+#define VDEV_MAX_ENGINES 132u
+#define VDEV_QUEUES_PER_ENGINE 16u
+#define VDEV_MAX_TOP_SP 16u
+#define VDEV_NQ_TYPES 6u
+#define VDEV_NQ_ENGINES 16u
+
+struct vdev_memory; /* memory.h */
+struct vdev_launch; /* exec.h */
+struct vdev;
+
+/* What differs between generations. */
+struct vdev_arch {
+	const char *option; /* --arch */
+	uint32_t number;
+	uint32_t default_cores;
+	uint32_t engines;
+	uint32_t compat_min, compat_max;
+	const char *arch_type, *nc_arch_type, *instance_type, *device_name;
+	unsigned hbm_count;
+	uint64_t hbm_base[4];
+	uint64_t host_bit;
+	uint64_t bar_bytes[2]; /* registers, device memory */
+};
+extern const struct vdev_arch vdev_archs[];
+extern const size_t vdev_arch_count;
+
+struct vdev_config {
+	const struct vdev_arch *arch;
+	unsigned devices;
+	unsigned cores; /* per device */
+	uint64_t memory_bytes;
+	uint64_t latency_us; /* before each launch */
+	const char *driver_version;
+};
+
+struct vdev_process {
+	pid_t tgid; /* 0: free slot */
+	unsigned open_count;
+};
+
+struct vdev_queue {
+	bool ready;
+	pid_t owner;
+	uint32_t tx_count, rx_count;
+	struct vdev_memory *tx, *rx, *rxc; /* may be NULL */
+};
+
+/* Where records of a core go: the ring bound to (NOTIFY, VDEV_NQ_ENGINE_INDEX). */
+struct vdev_ring {
+	struct vdev_memory *memory; /* NULL: none */
+	uint64_t slots;
+	uint64_t written;
+};
+
+struct vdev_core {
+	struct vdev_device *device;
+	unsigned index;
+	uint64_t clock_start_ps; /* device time when the daemon started */
+
+	pthread_mutex_t lock; /* all below */
+	pthread_cond_t wake;  /* work, cancel, stop, cinit */
+	pthread_t thread;
+	bool started, stop;
+	struct vdev_launch *first, **last; /* waiting */
+	struct vdev_launch *running;
+	bool cancelled; /* the running one */
+	unsigned pending;
+	uint64_t submitted, completed, acknowledged;
+	struct vdev_ring ring;
+
+	uint32_t cinit; /* enum neuron_cinit_state */
+	pid_t cinit_tid, cinit_tgid;
+};
+
+struct vdev_device {
+	struct vdev *vdev;
+	unsigned index;
+	struct vdev_core cores[VDEV_MAX_CORES];
+
+	pthread_mutex_t lock; /* all below */
+	struct vdev_process processes[VDEV_MAX_PROCESSES];
+	struct vdev_memory **memories; /* handle - 1 -> memory */
+	size_t memory_slots;
+	uint64_t next_address[5]; /* next device address per HBM, and of host memory */
+	uint64_t used_bytes;	  /* of config.memory_bytes */
+	struct vdev_queue queues[VDEV_MAX_ENGINES][VDEV_QUEUES_PER_ENGINE];
+	struct vdev_queue exec_queues[VDEV_MAX_CORES];
+	/* Handles of notification rings, 0: none. */
+	uint64_t core_nq[VDEV_MAX_CORES][VDEV_NQ_TYPES][VDEV_NQ_ENGINES];
+	uint64_t top_sp_nq[VDEV_MAX_TOP_SP][VDEV_NQ_TYPES][VDEV_NQ_ENGINES];
+	uint32_t resets;
+};
+
+struct vdev_counters {
+	atomic_uint_fast64_t ioctls, ioctl_errors, unknown_ioctls;
+	atomic_uint_fast64_t *by_request; /* row of ioctl_table */
+	atomic_uint_fast64_t bytes_to_device, bytes_from_device;
+	atomic_uint_fast64_t launches;
+	atomic_int_fast64_t open_handles, allocations, allocated_bytes;
+};
+
+struct vdev {
+	struct vdev_config config;
+	struct vdev_device *devices;
+	struct vdev_marks marks;
+	struct vdev_counters counters;
+	uint64_t start_ns; /* CLOCK_BOOTTIME: zero of the device clocks */
+	atomic_bool stopping;
+	atomic_int requests_running;
+};
+
+/* 0 or -ENOMEM.  config is copied; the strings stay the caller's. */
+int vdev_create(struct vdev *vdev, const struct vdev_config *config);
+/* Makes blocked requests return and cores stop; requests may still run. */
+void vdev_stop(struct vdev *vdev);
+/* No request may run any more. */
+void vdev_destroy(struct vdev *vdev);
+
+/* Device time of a core now. */
+uint64_t vdev_core_clock_ps(const struct vdev_core *core);
+
+/* Number of a working handle's opener in the table; -EBUSY when 16 others are in it. */
+int vdev_attach(struct vdev_device *device, pid_t tgid);
+/* Undoes one attach; the last one releases what the process holds.  Nothing for a stranger. */
+void vdev_detach(struct vdev_device *device, pid_t tgid);
+bool vdev_attached(struct vdev_device *device, pid_t tgid);
+/* The same with device->lock held. */
+bool vdev_attached_locked(const struct vdev_device *device, pid_t tgid);
+
+/* NC_RESET: drops work, exec queue, rings and cinit state of the cores in the map; returns its number. */
+uint32_t vdev_reset_cores(struct vdev_device *device, uint32_t core_map);
+
+/* Gives up a queue's memory and forgets it; device->lock held. */
+void vdev_queue_clear(struct vdev_queue *queue);
+
+/* Neighbours on the 4 x 4 torus; how many (0 or 4). */
+unsigned vdev_neighbours(const struct vdev *vdev, unsigned index, uint32_t neighbours[4]);
+
+/* The "name value" lines of the stats file; the caller frees. NULL: no memory. */
+char *vdev_stats_text(struct vdev *vdev, size_t *ret_size);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * request_info.c - requests that say what the device is: versions, addresses, registers, messages.
+ *
+ * Revision 255 is what the driver calls "qemu": no silicon.  feature_flags1 has only bits of what this device
+ * really does.
+ */
+#include "runtime/vdev/request.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "runtime/vdev/user_memory.h"
+#include "runtime/vdev/vdev_abi.h"
+#include "vmlinux/neuron_args.h"
+
+#define REVISION_QEMU 255u
+/* No address of anything: user space adds register offsets to it and hands the sum back. */
+#define BAR_ADDRESS(bar) (0x7e0000000000ull + 0x10000000000ull * (bar))
+#define MAX_BAR_WORDS 65536u
+#define ENOTSUPP_DRIVER 524 /* the kernel's own ENOTSUPP; the driver lets it out */
+
+static int device_info(struct vdev_call *call, void *arg)
+{
+	const struct vdev_arch *arch = call->vdev->config.arch;
+	struct neuron_device_info *a = arg;
+
+	*a = (struct neuron_device_info){.architecture = arch->number, .revision = REVISION_QEMU};
+	a->connected_device_count =
+		vdev_neighbours(call->vdev, call->device->index, a->connected_devices);
+	for (unsigned i = 0; i < 2; i++) {
+		a->bar_address[i] = BAR_ADDRESS(i);
+		a->bar_size[i] = arch->bar_bytes[i];
+	}
+	call->write_back = true;
+	return 0;
+}
+
+static int device_basic_info(struct vdev_call *call, void *arg)
+{
+	struct neuron_device_basic_info *a = arg;
+
+	a->architecture = call->vdev->config.arch->number;
+	a->revision = REVISION_QEMU;
+	call->write_back = true;
+	return 0;
+}
+
+static int compatible_version(struct vdev_call *call, void *arg)
+{
+	struct neuron_compatible_version *a = arg;
+
+	a->max = call->vdev->config.arch->compat_max;
+	a->min = call->vdev->config.arch->compat_min;
+	call->write_back = true;
+	return 0;
+}
+
+static int driver_info_get(struct vdev_call *call, void *arg)
+{
+	struct neuron_device_driver_info *a = arg;
+
+	*a = (struct neuron_device_driver_info){
+		.architecture = call->vdev->config.arch->number,
+		.revision = REVISION_QEMU,
+		.version = 0,
+		.size = sizeof(*a),
+		.feature_flags1 = NEURON_FEATURE_BIG_CORE_MAPS | NEURON_FEATURE_ALLOC_TYPE |
+				  NEURON_FEATURE_ALLOC64 | NEURON_FEATURE_ALLOC_WITH_PA,
+	};
+	call->write_back = true;
+	return 0;
+}
+
+static int driver_info_set(struct vdev_call *call, void *arg)
+{
+	(void)call;
+	(void)arg;
+	return -ENOTSUPP_DRIVER;
+}
+
+/* PCI places that such machines do not use. */
+static uint32_t bus_of(uint32_t index)
+{
+	return 0xa0u + index;
+}
+
+static int device_bdf(struct vdev_call *call, void *arg)
+{
+	struct neuron_device_bdf *a = arg;
+
+	a->bus_number = bus_of(call->device->index);
+	a->slot = 0;
+	a->func = 0;
+	call->write_back = true;
+	return 0;
+}
+
+static int device_bdf_ext(struct vdev_call *call, void *arg)
+{
+	struct neuron_device_bdf_ext *a = arg;
+
+	if (a->nd_index >= call->vdev->config.devices)
+		return -EINVAL;
+	a->domain = 0;
+	a->bus_number = bus_of(a->nd_index);
+	a->slot = 0;
+	a->func = 0;
+	call->write_back = true;
+	return 0;
+}
+
+static int host_device_id(struct vdev_call *call, void *arg)
+{
+	uint32_t *id = arg;
+
+	*id = call->device->index;
+	call->write_back = true;
+	return 0;
+}
+
+static int host_device_id_to_rid_map(struct vdev_call *call, void *arg)
+{
+	struct neuron_host_device_id_to_rid_map *a = arg;
+
+	memset(a, 0, sizeof(*a));
+	a->count = call->vdev->config.devices;
+	for (uint32_t i = 0; i < a->count; i++)
+		a->host_did_to_rid_map[i] = i;
+	call->write_back = true;
+	return 0;
+}
+
+static int device_app_pid(struct vdev_call *call, void *arg)
+{
+	int32_t *pid = arg;
+
+	pthread_mutex_lock(&call->device->lock);
+	*pid = call->device->processes[0].tgid;
+	pthread_mutex_unlock(&call->device->lock);
+	call->write_back = true;
+	return 0;
+}
+
+static int nothing(struct vdev_call *call, void *arg)
+{
+	(void)call;
+	(void)arg;
+	return 0;
+}
+
+/* ---- registers --------------------------------------------------------------------------- */
+
+/* Core whose clock has a word at this address of BAR 0, or -1; *ret_high: the second word. */
+static int clock_core(const struct vdev_call *call, uint64_t address, bool *ret_high)
+{
+	for (unsigned c = 0; c < call->vdev->config.cores; c++) {
+		if ((address & ~4ull) == VDEV_BAR_CLOCK(c)) {
+			*ret_high = address & 4;
+			return (int)c;
+		}
+	}
+	return -1;
+}
+
+/* User space may pass the address that DEVICE_INFO gave plus an offset, or the offset alone. */
+static uint64_t bar_offset(uint64_t address)
+{
+	return address >= BAR_ADDRESS(0) ? address - BAR_ADDRESS(0) : address;
+}
+
+static uint32_t register_word(const struct vdev_call *call, uint64_t address)
+{
+	bool high;
+	int core = clock_core(call, bar_offset(address), &high);
+	uint64_t clock;
+
+	if (core < 0)
+		return 0;
+	clock = vdev_core_clock_ps(&call->device->cores[core]);
+	return (uint32_t)(high ? clock >> 32 : clock);
+}
+
+/* Both words of a clock from one reading; the second address need not be given. */
+static int read_clock_pair(
+	const struct vdev_call *call, const struct neuron_bar_rw *a, uint64_t address)
+{
+	bool high;
+	int core = clock_core(call, bar_offset(address), &high);
+	uint64_t clock;
+
+	if (core < 0 || high)
+		return -ENOENT;
+	clock = vdev_core_clock_ps(&call->device->cores[core]);
+	return vdev_user_write(call->tid, a->data, &clock, sizeof(clock));
+}
+
+static int read_registers(const struct vdev_call *call, const struct neuron_bar_rw *a)
+{
+	for (uint32_t done = 0, n; done < a->count; done += n) {
+		uint64_t address[64];
+		uint32_t data[64];
+		int r;
+
+		n = a->count - done < 64 ? a->count - done : 64;
+		r = vdev_user_read(call->tid, a->address + 8ull * done, address, 8ull * n);
+		if (r < 0)
+			return r;
+		for (uint32_t i = 0; i < n; i++)
+			data[i] = register_word(call, address[i]);
+		r = vdev_user_write(call->tid, a->data + 4ull * done, data, 4ull * n);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Device memory is not mapped in a BAR here. */
+static int read_zeros(const struct vdev_call *call, const struct neuron_bar_rw *a)
+{
+	static const uint8_t zeros[4096];
+	uint64_t size = 4ull * a->count;
+
+	for (uint64_t done = 0, n; done < size; done += n) {
+		int r;
+
+		n = size - done < sizeof(zeros) ? size - done : sizeof(zeros);
+		r = vdev_user_write(call->tid, a->data + done, zeros, n);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int bar_read(struct vdev_call *call, void *arg)
+{
+	const struct neuron_bar_rw *a = arg;
+	uint64_t address;
+	int r;
+
+	if (a->count > MAX_BAR_WORDS)
+		return -EINVAL;
+	if (a->count == 0)
+		return 0;
+	r = vdev_user_read(call->tid, a->address, &address, sizeof(address));
+	if (r < 0)
+		return r;
+	if (a->bar != 0)
+		return read_zeros(call, a);
+	if (a->count == 2) {
+		r = read_clock_pair(call, a, address);
+		if (r != -ENOENT)
+			return r;
+	}
+	return read_registers(call, a);
+}
+
+/* ---- messages that go nowhere ------------------------------------------------------------ */
+
+static int swallow(const struct vdev_call *call, uint64_t buffer, uint64_t size)
+{
+	uint8_t text[512];
+
+	return vdev_user_read(call->tid, buffer, text, size < sizeof(text) ? size : sizeof(text));
+}
+
+static int post_metric(struct vdev_call *call, void *arg)
+{
+	const struct neuron_post_metric *a = arg;
+
+	return swallow(call, a->data, a->data_size);
+}
+
+static int print_message(struct vdev_call *call, void *arg)
+{
+	const struct neuron_printk *a = arg;
+
+	return swallow(call, a->buffer, a->size);
+}
+
+const struct vdev_request vdev_requests_info[] = {
+	{NEURON_IOCTL_DEVICE_INFO, device_info},
+	{NEURON_IOCTL_DEVICE_BASIC_INFO, device_basic_info},
+	{NEURON_IOCTL_COMPATIBLE_VERSION, compatible_version},
+	{NEURON_IOCTL_DRIVER_INFO_GET, driver_info_get},
+	{NEURON_IOCTL_DRIVER_INFO_SET, driver_info_set},
+	{NEURON_IOCTL_DEVICE_BDF, device_bdf},
+	{NEURON_IOCTL_DEVICE_BDF_EXT, device_bdf_ext},
+	{NEURON_IOCTL_HOST_DEVICE_ID, host_device_id},
+	{NEURON_IOCTL_HOST_DEVICE_ID_TO_RID_MAP, host_device_id_to_rid_map},
+	{NEURON_IOCTL_DEVICE_APP_PID, device_app_pid},
+	{NEURON_IOCTL_DEVICE_INIT, nothing},
+	{NEURON_IOCTL_DEVICE_RELEASE, nothing},
+	{NEURON_IOCTL_BAR_READ, bar_read},
+	{NEURON_IOCTL_POST_METRIC, post_metric},
+	{NEURON_IOCTL_PRINTK, print_message},
+	{0, NULL},
+};

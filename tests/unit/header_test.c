@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * header_test.c - the recording's header: text and back, and what a reader makes of strange ones.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/file.h"
+#include "runtime/record/header.h"
+#include "runtime/trace/event_registry.h"
+#include "tests/shim/shim.h"
+
+static const char *const hooks[] = {"tracepoint:a", "tracepoint:b", NULL};
+
+TEST("header: everything that is written is read back", "[record]")
+{
+	struct rec_header_info info = {
+		.producer = "ntrace 1",
+		.instance_id = "i-0a",
+		.host = "node",
+		.kernel = "6.1",
+		.machine = "x86_64",
+		.driver = "2.24.7.0",
+		.hooks = hooks,
+		.is_virtual = true,
+		.all_processes = true,
+		.kernel_ring_bytes = 4u << 20,
+		.ring_capacity = 4294967295u,
+	};
+	struct rec_header h;
+	_cleanup_free_ char *text = NULL;
+
+	REQUIRE_EQ(rec_header_text(&info, &text), 0);
+	REQUIRE_EQ(rec_header_parse(text, strlen(text), &h), 0);
+	CHECK_STR(h.info.producer, "ntrace 1");
+	CHECK_STR(h.info.instance_id, "i-0a");
+	CHECK_STR(h.info.host, "node");
+	CHECK_STR(h.info.kernel, "6.1");
+	CHECK_STR(h.info.machine, "x86_64");
+	CHECK_STR(h.info.driver, "2.24.7.0");
+	CHECK(h.info.is_virtual && h.info.all_processes);
+	CHECK_EQ(h.info.kernel_ring_bytes, 4u << 20);
+	CHECK_EQ(h.info.ring_capacity, 4294967295u);
+	CHECK_STR(h.info.hooks[0], "tracepoint:a");
+	CHECK_STR(h.info.hooks[1], "tracepoint:b");
+	CHECK(h.info.hooks[2] == NULL);
+	CHECK(h.info.registry_hash == trace_registry_hash());
+	CHECK(h.info.ioctl_hash == rec_ioctl_table_hash());
+	rec_header_free(&h);
+}
+
+TEST("header: keys are sorted and the unknown is left out", "[record]")
+{
+	struct rec_header_info info = {
+		.producer = "p", .registry_hash = 0xabcdef0123456789u, .ioctl_hash = 1};
+	_cleanup_free_ char *text = NULL;
+
+	REQUIRE_EQ(rec_header_text(&info, &text), 0);
+	CHECK_STR(text, "{\"config\":{\"all_processes\":false},\"format\":\"ntrace-recording\","
+			"\"hooks\":[],\"ioctl_hash\":\"0x0000000000000001\",\"is_virtual\":false,"
+			"\"producer\":\"p\",\"registry_hash\":\"0xabcdef0123456789\",\"version\":1}");
+}
+
+TEST("header: a host name that is not UTF-8 still gives valid JSON", "[record]")
+{
+	struct rec_header_info info = {.host = "m\xfcller"};
+	struct rec_header h;
+	_cleanup_free_ char *text = NULL;
+
+	REQUIRE_EQ(rec_header_text(&info, &text), 0);
+	REQUIRE_EQ(rec_header_parse(text, strlen(text), &h), 0);
+	CHECK_STR(h.info.host, "m?ller");
+	rec_header_free(&h);
+}
+
+TEST("header: wrong types and unknown keys are as if absent, other texts are refused", "[record]")
+{
+	static const char odd[] = "{\"producer\":7,\"hooks\":[1,\"h\",null],\"config\":[],"
+				  "\"registry_hash\":\"0xzz\",\"is_virtual\":\"yes\",\"future\":{}}";
+	static const char *const refused[] = {"", "[]", "7", "{\"a\":", "{} x", "\xff"};
+	struct rec_header h;
+
+	REQUIRE_EQ(rec_header_parse(odd, strlen(odd), &h), 0);
+	CHECK(h.info.producer == NULL && h.info.host == NULL);
+	CHECK(!h.info.is_virtual && !h.info.all_processes);
+	CHECK(h.info.registry_hash == 0);
+	CHECK_STR(h.info.hooks[0], "h");
+	CHECK(h.info.hooks[1] == NULL);
+	rec_header_free(&h);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+		test_info("text %zu", i);
+		CHECK_EQ(rec_header_parse(refused[i], strlen(refused[i]), &h), -EBADMSG);
+		rec_header_free(&h);
+	}
+}
+
+TEST("header: its text may be cut anywhere without harm", "[record]")
+{
+	struct rec_header_info info = {.producer = "p", .instance_id = "i", .hooks = hooks};
+	struct rec_header h;
+	_cleanup_free_ char *text = NULL;
+
+	REQUIRE_EQ(rec_header_text(&info, &text), 0);
+	for (size_t n = 0; n < strlen(text); n++) {
+		CHECK_EQ(rec_header_parse(text, n, &h), -EBADMSG);
+		rec_header_free(&h);
+	}
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probe_test.c - the table of `ntrace check` says what is there, on made-up machines and on this one.
+ */
+#include "agent/collect/probe.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/collect/bpf_support.h"
+#include "runtime/base/file.h"
+#include "tests/shim/shim.h"
+#include "tests/unit/scratch.h"
+
+/* A /sys and a /dev below a private directory. */
+struct machine {
+	struct scratch dir;
+	struct scratch_path sys, dev;
+};
+
+static bool put(const struct machine *m, const char *path, const char *text)
+{
+	struct scratch_path full = scratch_path(&m->dir, path), parent = full;
+	FILE *f;
+
+	*strrchr(parent.s, '/') = '\0';
+	if (file_mkdirs(parent.s) < 0)
+		return false;
+	f = fopen(full.s, "we");
+	return f && fputs(text, f) >= 0 && fclose(f) == 0;
+}
+
+static bool machine_make(struct machine *m)
+{
+	if (!scratch_make(&m->dir))
+		return false;
+	m->sys = scratch_path(&m->dir, "sys");
+	m->dev = scratch_path(&m->dir, "dev");
+	return put(m, "sys/empty", "") && put(m, "dev/empty", "");
+}
+
+static void cleanup_machine(struct machine *m)
+{
+	scratch_remove(&m->dir);
+}
+
+static int probe(const struct machine *m, struct probe_row *rows)
+{
+	return probe_run_at(
+		&(struct probe_paths){.sys = m->sys.s, .dev = m->dev.s}, rows, PROBE_MAX_ROWS);
+}
+
+static const struct probe_row *row_named(const struct probe_row *rows, int n, const char *name)
+{
+	static const struct probe_row none = {.name = "none", .detail = "no such row", .state = -1};
+
+	for (int i = 0; i < n; i++)
+		if (strcmp(rows[i].name, name) == 0)
+			return &rows[i];
+	return &none;
+}
+
+TEST("probe: a bare machine lacks everything, and each row says what follows", "[probe]")
+{
+	_cleanup_(cleanup_machine) struct machine m = {0};
+	struct probe_row rows[PROBE_MAX_ROWS];
+	int n;
+
+	REQUIRE(machine_make(&m));
+	n = probe(&m, rows);
+	CHECK_EQ(n, 12);
+	for (int i = 0; i < n; i++) {
+		test_info("row %s", rows[i].name);
+		CHECK(rows[i].detail[0] != '\0' && !strchr(rows[i].detail, '\n'));
+		CHECK(rows[i].consequence && *rows[i].consequence);
+	}
+	CHECK_EQ(row_named(rows, n, "kernel BTF")->state, PROBE_MISSING);
+	CHECK_EQ(row_named(rows, n, "BPF programs")->state, PROBE_MISSING);
+	CHECK(strstr(row_named(rows, n, "BPF programs")->detail, "not tried") != NULL);
+	CHECK_EQ(row_named(rows, n, "system-call hooks")->state, PROBE_MISSING);
+	CHECK_EQ(row_named(rows, n, "process hooks")->state, PROBE_MISSING);
+	CHECK_EQ(row_named(rows, n, "FUSE")->state, PROBE_MISSING);
+	CHECK_EQ(row_named(rows, n, "neuron devices")->state, PROBE_MISSING);
+	CHECK_STR(row_named(rows, n, "neuron devices")->detail, "0 devices");
+	CHECK_EQ(row_named(rows, n, "neuron driver")->state, PROBE_MISSING);
+	CHECK_EQ(row_named(rows, n, "lockdown")->state, PROBE_OK);
+	CHECK(!probe_can_record(rows, n));
+}
+
+TEST("probe: fewer rows than there are can be asked for", "[probe]")
+{
+	_cleanup_(cleanup_machine) struct machine m = {0};
+	struct probe_row rows[3] = {{0}};
+
+	REQUIRE(machine_make(&m));
+	CHECK_EQ(probe_run_at(&(struct probe_paths){.sys = m.sys.s, .dev = m.dev.s}, rows, 2), 2);
+	CHECK_STR(rows[0].name, "kernel");
+	CHECK(rows[2].name == NULL);
+}
+
+TEST("probe: the word in brackets is the lockdown mode", "[probe]")
+{
+	static const struct {
+		const char *text;
+		enum probe_state state;
+		const char *detail;
+	} cases[] = {
+		{"[none] integrity confidentiality\n", PROBE_OK, "mode none"},
+		{"none [integrity] confidentiality\n", PROBE_OK, "mode integrity"},
+		{"none integrity [confidentiality]\n", PROBE_DENIED, "mode confidentiality"},
+		{"something else\n", PROBE_MISSING, "not understood: something else"},
+		{"[none", PROBE_MISSING, "not understood: [none"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		_cleanup_(cleanup_machine) struct machine m = {0};
+		struct probe_row rows[PROBE_MAX_ROWS];
+		const struct probe_row *row;
+
+		REQUIRE(machine_make(&m));
+		REQUIRE(put(&m, "sys/kernel/security/lockdown", cases[i].text));
+		row = row_named(rows, probe(&m, rows), "lockdown");
+		CHECK_STR(row->detail, cases[i].detail);
+		CHECK_EQ(row->state, cases[i].state);
+	}
+}
+
+TEST("probe: devices are character devices named neuronN", "[probe]")
+{
+	_cleanup_(cleanup_machine) struct machine m = {0};
+	struct probe_row rows[PROBE_MAX_ROWS];
+	const struct probe_row *row;
+	int n;
+
+	REQUIRE(machine_make(&m));
+	REQUIRE(put(&m, "dev/neuron1", "")); /* an ordinary file */
+	REQUIRE(symlink("/dev/null", scratch_path(&m.dir, "dev/neuron").s) == 0);
+	REQUIRE(symlink("/dev/null", scratch_path(&m.dir, "dev/neuron2x").s) == 0);
+	REQUIRE(symlink("/dev/null", scratch_path(&m.dir, "dev/neuron0").s) == 0);
+	REQUIRE(put(&m, "sys/module/neuron/version", "2.30.2.0\n"));
+	n = probe(&m, rows);
+	row = row_named(rows, n, "neuron devices");
+	CHECK_EQ(row->state, PROBE_OK);
+	CHECK_STR(row->detail, "1 device");
+	CHECK_EQ(row_named(rows, n, "neuron driver")->state, PROBE_OK);
+	CHECK_STR(row_named(rows, n, "neuron driver")->detail, "2.30.2.0");
+	REQUIRE(symlink("/dev/null", scratch_path(&m.dir, "dev/neuron11").s) == 0);
+	CHECK_STR(row_named(rows, probe(&m, rows), "neuron devices")->detail, "2 devices");
+}
+
+TEST("probe: only required rows keep a recording from working", "[probe]")
+{
+	struct probe_row rows[] = {
+		{.name = "a", .state = PROBE_OK, .required = true},
+		{.name = "b", .state = PROBE_MISSING},
+	};
+
+	CHECK(probe_can_record(rows, 2));
+	rows[0].state = PROBE_DENIED;
+	CHECK(!probe_can_record(rows, 2));
+	CHECK_STR(probe_state_name(PROBE_OK), "ok");
+	CHECK_STR(probe_state_name(PROBE_MISSING), "missing");
+	CHECK_STR(probe_state_name(PROBE_DENIED), "denied");
+}
+
+TEST("probe: as root on a kernel with BTF the hooks attach", "[probe]")
+{
+	struct probe_row rows[PROBE_MAX_ROWS];
+	int n;
+
+	if (geteuid() != 0)
+		SKIP("root (BPF programs)");
+	if (access(BPF_KERNEL_BTF, R_OK) < 0)
+		SKIP("kernel BTF (" BPF_KERNEL_BTF ")");
+	n = probe_run(rows, PROBE_MAX_ROWS);
+	for (int i = 0; i < n; i++) {
+		test_info("row %s: %s", rows[i].name, rows[i].detail);
+		CHECK(!rows[i].required || rows[i].state == PROBE_OK);
+	}
+	CHECK(probe_can_record(rows, n));
+}
+
+static int probe_as_nobody(void *arg)
+{
+	struct probe_row *rows = arg;
+	int n;
+
+	if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+		return 99;
+	n = probe_run(rows, PROBE_MAX_ROWS);
+	if (probe_can_record(rows, n))
+		return 1;
+	if (row_named(rows, n, "root")->state != PROBE_DENIED)
+		return 2;
+	return row_named(rows, n, "BPF programs")->state == PROBE_DENIED ? 0 : 3;
+}
+
+TEST("probe: another user is denied what only root may do", "[probe]")
+{
+	struct probe_row rows[PROBE_MAX_ROWS];
+
+	if (geteuid() != 0)
+		SKIP("root (to become somebody else)");
+	if (access(BPF_KERNEL_BTF, R_OK) < 0)
+		SKIP("kernel BTF (" BPF_KERNEL_BTF ")");
+	CHECK_EQ(scratch_child(probe_as_nobody, rows), 0);
+}
