@@ -97,49 +97,47 @@ static int know_pid(struct capture *c, uint32_t pid)
 	return put_memory(c, pid);
 }
 
-static void add_counter(
-	struct rec_counter *rows, size_t *n, enum rec_counter_id id, uint32_t sub, uint64_t value)
-{
-	rows[(*n)++] = (struct rec_counter){.id = id, .sub = sub, .value = value};
-}
-
 static int put_kernel_counters(struct capture *c)
 {
 	uint64_t k[NEV_C_MAX], open, received;
-	struct rec_counter rows[8];
-	size_t n = 0;
 	int rc = ioctl_hooks_counters(c->hooks, k, &open, &received);
 
 	if (rc < 0)
 		return rc;
-	add_counter(rows, &n, REC_C_KERNEL_ENTERED, 0, k[NEV_C_ENTERED]);
-	add_counter(rows, &n, REC_C_KERNEL_DONE, 0, k[NEV_C_DONE]);
-	add_counter(rows, &n, REC_C_KERNEL_OPEN, 0, open);
-	add_counter(rows, &n, REC_C_KERNEL_RING_FULL, 0, k[NEV_C_LOST_RING_FULL]);
-	add_counter(rows, &n, REC_C_KERNEL_INFLIGHT_FULL, 0, k[NEV_C_LOST_INFLIGHT_FULL]);
-	add_counter(rows, &n, REC_C_KERNEL_ARG_FAULT, 0, k[NEV_C_ARG_FAULT]);
-	add_counter(rows, &n, REC_C_KERNEL_RECEIVED, 0, received);
-	return put(c, REC_COUNTERS, REC_SOURCE_KERNEL, rows, n * sizeof(rows[0]));
+	const struct rec_counter rows[] = {
+		{ REC_C_KERNEL_ENTERED, 0, k[NEV_C_ENTERED] },
+		{ REC_C_KERNEL_DONE, 0, k[NEV_C_DONE] },
+		{ REC_C_KERNEL_OPEN, 0, open },
+		{ REC_C_KERNEL_RING_FULL, 0, k[NEV_C_LOST_RING_FULL] },
+		{ REC_C_KERNEL_INFLIGHT_FULL, 0, k[NEV_C_LOST_INFLIGHT_FULL] },
+		{ REC_C_KERNEL_EXIT_LOST, 0, k[NEV_C_LOST_EXIT] },
+		{ REC_C_KERNEL_ARG_FAULT, 0, k[NEV_C_ARG_FAULT] },
+		{ REC_C_KERNEL_UNTRACKED, 0, k[NEV_C_UNTRACKED] },
+		{ REC_C_KERNEL_MISSED, 0, ioctl_hooks_missed(c->hooks) },
+		{ REC_C_KERNEL_RECEIVED, 0, received },
+	};
+	return put(c, REC_COUNTERS, REC_SOURCE_KERNEL, rows, sizeof(rows));
 }
 
-static int put_runtime_counters(struct capture *c, uint16_t source, const struct ctl_reader *reader)
+static int put_runtime_counters(
+	struct capture *c, uint16_t source, const struct ctl_reader *reader)
 {
 	for (uint32_t i = 0; i < ctl_reader_rings(reader); i++) {
-		struct rec_counter rows[8];
 		struct ring_counters v;
 		uint32_t nc, lane;
-		size_t n = 0;
 
 		ctl_reader_counters(reader, i, &nc, &lane, &v);
-		add_counter(rows, &n, REC_C_RUNTIME_EMITTED, nc, v.emitted);
-		add_counter(rows, &n, REC_C_RUNTIME_DELIVERED, nc, v.delivered);
-		add_counter(rows, &n, REC_C_RUNTIME_UNREAD, nc, v.unread);
-		add_counter(rows, &n, REC_C_RUNTIME_OVERWRITTEN, nc, v.overwritten);
-		add_counter(rows, &n, REC_C_RUNTIME_FILTERED, nc, v.filtered);
-		add_counter(rows, &n, REC_C_RUNTIME_SLOT_BUSY, nc, v.slot_busy);
-		add_counter(rows, &n, REC_C_RUNTIME_NO_RING, nc, v.no_ring);
-		add_counter(rows, &n, REC_C_RUNTIME_ABANDONED, nc, v.abandoned);
-		int rc = put(c, REC_COUNTERS, source, rows, n * sizeof(rows[0]));
+		const struct rec_counter rows[] = {
+			{ REC_C_RUNTIME_EMITTED, nc, v.emitted },
+			{ REC_C_RUNTIME_DELIVERED, nc, v.delivered },
+			{ REC_C_RUNTIME_UNREAD, nc, v.unread },
+			{ REC_C_RUNTIME_OVERWRITTEN, nc, v.overwritten },
+			{ REC_C_RUNTIME_FILTERED, nc, v.filtered },
+			{ REC_C_RUNTIME_SLOT_BUSY, nc, v.slot_busy },
+			{ REC_C_RUNTIME_NO_RING, nc, v.no_ring },
+			{ REC_C_RUNTIME_ABANDONED, nc, v.abandoned },
+		};
+		int rc = put(c, REC_COUNTERS, source, rows, sizeof(rows));
 		if (rc < 0)
 			return rc;
 	}
@@ -149,16 +147,16 @@ static int put_runtime_counters(struct capture *c, uint16_t source, const struct
 static int put_own_cost(struct capture *c)
 {
 	struct rusage u;
-	struct rec_counter rows[3];
-	size_t n = 0;
 
 	getrusage(RUSAGE_SELF, &u);
 	uint64_t ns = ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * 1000000000u +
 		      ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000u;
-	add_counter(rows, &n, REC_C_AGENT_CPU_NS, 0, ns);
-	add_counter(rows, &n, REC_C_AGENT_BYTES, 0, rec_writer_bytes(c->rec));
-	add_counter(rows, &n, REC_C_AGENT_REFUSED, 0, runtimes_refused(c->runtimes));
-	return put(c, REC_COUNTERS, REC_SOURCE_RECORDER, rows, n * sizeof(rows[0]));
+	const struct rec_counter rows[] = {
+		{ REC_C_AGENT_CPU_NS, 0, ns },
+		{ REC_C_AGENT_BYTES, 0, rec_writer_bytes(c->rec) },
+		{ REC_C_AGENT_REFUSED, 0, runtimes_refused(c->runtimes) },
+	};
+	return put(c, REC_COUNTERS, REC_SOURCE_RECORDER, rows, sizeof(rows));
 }
 
 static int put_counters(struct capture *c)

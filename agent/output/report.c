@@ -8,23 +8,7 @@
 #include <sys/wait.h>
 
 #include "agent/output/report.h"
-
-static const struct {
-	const char *stage, *name;
-	bool lost;
-} counters[REC_COUNTER_MAX] = {
-#define IN false
-#define OUT false
-#define NOTE false
-#define LOST true
-#define REC_COUNTER(id, stage, name, kind, text) [REC_C_##id] = {stage, name, kind},
-#include "runtime/record/counters.def"
-#undef REC_COUNTER
-#undef IN
-#undef OUT
-#undef NOTE
-#undef LOST
-};
+#include "runtime/record/ledger.h"
 
 static void print_output(FILE *f, const struct merge_output *o)
 {
@@ -43,10 +27,11 @@ static void print_losses(FILE *f, const struct merge_result *m)
 
 	fprintf(f, "lost: ");
 	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
-		if (!counters[id].lost || m->ledger[id].value == 0)
+		const struct rec_counter_info *info = rec_counter_info(id);
+		if (info->kind != REC_KIND_LOST || m->ledger[id].value == 0)
 			continue;
-		fprintf(f, "%s%" PRIu64 " %s %s", sep, m->ledger[id].value, counters[id].stage,
-			counters[id].name);
+		fprintf(f, "%s%" PRIu64 " %s %s", sep, m->ledger[id].value, info->stage,
+			info->name);
 		sep = ", ";
 	}
 	if (m->damage.skipped_bytes || m->damage.cut_bytes) {

@@ -143,8 +143,10 @@ static int write_frame(struct rec_writer *w, enum rec_type type, uint16_t source
 
 	if (w->error)
 		return w->error;
-	if (head_size > REC_MAX_PAYLOAD || body_size > REC_MAX_PAYLOAD - head_size)
-		return w->error = -EMSGSIZE;
+	if (head_size > REC_MAX_PAYLOAD || body_size > REC_MAX_PAYLOAD - head_size) {
+		flush(w); /* what came before is good */
+		return w->error ? w->error : (w->error = -EMSGSIZE);
+	}
 	if (w->segment_bytes >= REC_SEGMENT_BYTES) {
 		end_segment(w);
 		if (w->error || begin_segment(w, w->index + 1) < 0)

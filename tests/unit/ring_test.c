@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ring_test.c - rings between writers and a reader: nothing torn, nothing uncounted.
+ *
+ * The writers are the runtime's own functions on a control file made here; the reader maps the same
+ * file again, read-only, as an agent does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/trace/control.h"
+#include "runtime/trace/ring.h"
+#include "tests/shim/shim.h"
+
+/* A control file with one ring, for core 3, and its reader. */
+struct rig {
+	struct control c;
+	struct ring_writer *w;
+	struct ctl_reader *r;
+	/* what the callbacks saw */
+	uint64_t records, torn, unordered, last_id;
+	struct trace_record last;
+	char names[256];
+};
+
+static int rig_open(struct rig *rig, uint32_t capacity)
+{
+	int rc;
+
+	memset(rig, 0, sizeof(*rig));
+	rc = control_create(&rig->c);
+	if (rc == 0)
+		rc = control_add_ring(&rig->c, 3, capacity);
+	rig->w = &rig->c.writers[3];
+	if (rc == 0) {
+		int fd = fcntl(rig->c.file.fd, F_DUPFD_CLOEXEC, 0);
+
+		rc = ctl_reader_open(fd, &rig->r);
+		if (rc < 0)
+			(void)close(fd);
+	}
+	return rc;
+}
+
+static void rig_close(struct rig *rig)
+{
+	ctl_reader_close(rig->r);
+	control_destroy(&rig->c);
+}
+
+/* A record whose every word follows from one number. */
+static struct trace_record make_record(uint64_t n)
+{
+	struct trace_record r = {.trace_type = TRACE_PAYLOAD_BYTES,
+		.thread_id = n,
+		.timestamp_ns = n,
+		.nrta_seq_id = n,
+		.nc_idx = 3};
+
+	for (size_t i = 0; i + 8 <= sizeof(r.data); i += 8)
+		memcpy(r.data + i, &n, 8);
+	return r;
+}
+
+static bool is_whole(const struct trace_record *r)
+{
+	struct trace_record want = make_record(r->timestamp_ns);
+
+	want.id = want.nc_local_id = r->id;
+	want.tracking_id = r->tracking_id;
+	return memcmp(&want, r, sizeof(want)) == 0;
+}
+
+static int on_batch(void *ctx, uint32_t nc, uint32_t lane, const struct trace_record *records,
+	size_t count)
+{
+	struct rig *rig = ctx;
+
+	for (size_t i = 0; i < count; i++) {
+		rig->torn += !is_whole(&records[i]) || nc != 3 || lane != 0;
+		rig->records++;
+		rig->last = records[i];
+	}
+	return 0;
+}
+
+static int on_name(void *ctx, uint64_t id, const char *text, uint32_t len)
+{
+	struct rig *rig = ctx;
+	size_t used = strlen(rig->names);
+
+	snprintf(rig->names + used, sizeof(rig->names) - used, "%llu=%.*s;", (unsigned long long)id,
+		(int)len, text);
+	return 0;
+}
+
+static long poll_at(struct rig *rig, bool dead, uint64_t now_ns)
+{
+	return ctl_reader_poll(rig->r, dead, now_ns, on_batch, on_name, rig);
+}
+
+static void emit(struct rig *rig, uint64_t n)
+{
+	struct trace_record r = make_record(n);
+
+	(void)ring_emit(rig->w, &r, 3);
+}
+
+static struct ring_counters counters(const struct rig *rig, uint32_t row)
+{
+	struct ring_counters c;
+	uint32_t nc, lane;
+
+	ctl_reader_counters(rig->r, row, &nc, &lane, &c);
+	return c;
+}
+
+static bool balanced(const struct ring_counters *c)
+{
+	test_info("emitted %llu delivered %llu unread %llu overwritten %llu busy %llu abandoned %llu",
+		(unsigned long long)c->emitted, (unsigned long long)c->delivered,
+		(unsigned long long)c->unread, (unsigned long long)c->overwritten,
+		(unsigned long long)c->slot_busy, (unsigned long long)c->abandoned);
+	return c->emitted == c->delivered + c->unread + c->overwritten + c->filtered +
+				     c->slot_busy + c->no_ring + c->abandoned;
+}
+
+/* Position claimed, slot taken, record not there: where a killed or stalled writer stops. */
+static uint64_t claim(struct rig *rig)
+{
+	uint64_t p = atomic_fetch_add(&rig->w->head->head, 1);
+
+	atomic_fetch_add(&rig->w->head->emitted, 1);
+	atomic_store(&rig->w->slots[p & (rig->w->capacity - 1)].stamp, 2 * p + 1);
+	return p;
+}
+
+static void complete(struct rig *rig, uint64_t p)
+{
+	struct ring_slot *slot = &rig->w->slots[p & (rig->w->capacity - 1)];
+
+	slot->record = make_record(p);
+	atomic_store(&slot->stamp, 2 * p + 2);
+}
+
+/* ---- one writer --------------------------------------------------------------------------- */
+
+TEST("ring: records arrive in order, numbered, with ids of their core", "[ring]")
+{
+	struct rig rig;
+	struct trace_record r = make_record(1);
+	struct ring_counters c;
+
+	REQUIRE_EQ(rig_open(&rig, 64), 0);
+	CHECK_EQ(ring_emit(rig.w, &r, 3), 1ull | 3ull << 50);
+	r = make_record(2);
+	r.tracking_id = 77;
+	CHECK_EQ(ring_emit(rig.w, &r, 3), 77);
+	CHECK_EQ(poll_at(&rig, false, 1000), 2);
+	CHECK_EQ(rig.torn, 0);
+	CHECK_EQ(rig.last.id, 2);
+	CHECK_EQ(rig.last.nc_local_id, 2);
+	CHECK_EQ(rig.last.tracking_id, 77);
+	CHECK_EQ(poll_at(&rig, false, 2000), 0);
+	c = counters(&rig, 0);
+	CHECK_EQ(c.delivered, 2);
+	CHECK(balanced(&c));
+	rig_close(&rig);
+}
+
+TEST("ring: a full ring overwrites the oldest and counts it", "[ring]")
+{
+	struct rig rig;
+	struct ring_counters c;
+
+	REQUIRE_EQ(rig_open(&rig, 8), 0);
+	for (uint64_t n = 0; n < 20; n++)
+		emit(&rig, n);
+	c = counters(&rig, 0);
+	CHECK_EQ(c.emitted, 20);
+	CHECK_EQ(c.unread, 0); /* the ring is not seen before the first poll */
+	CHECK_EQ(poll_at(&rig, false, 1), 8);
+	CHECK_EQ(rig.last.timestamp_ns, 19);
+	c = counters(&rig, 0);
+	CHECK_EQ(c.delivered, 8);
+	CHECK_EQ(c.overwritten, 12);
+	CHECK(balanced(&c));
+	rig_close(&rig);
+}
+
+TEST("ring: a slot that is still being written drops the event, counted", "[ring]")
+{
+	struct rig rig;
+	struct ring_counters c;
+	uint64_t stalled;
+
+	REQUIRE_EQ(rig_open(&rig, 4), 0);
+	stalled = claim(&rig);
+	for (uint64_t n = 1; n < 6; n++)
+		emit(&rig, n); /* the fourth of them meets the stalled slot */
+	CHECK_EQ(atomic_load(&rig.w->head->slot_busy), 1);
+	CHECK_EQ(poll_at(&rig, false, 1), 4);
+	CHECK_EQ(rig.torn, 0);
+	c = counters(&rig, 0);
+	CHECK_EQ(c.slot_busy, 1);
+	CHECK(balanced(&c));
+	/* The writer wakes up a lap later: its record is out of date, but the ring goes on. */
+	complete(&rig, stalled);
+	emit(&rig, 6);
+	emit(&rig, 7);
+	emit(&rig, 8);
+	CHECK_EQ(poll_at(&rig, false, 2), 3);
+	c = counters(&rig, 0);
+	CHECK(balanced(&c));
+	rig_close(&rig);
+}
+
+TEST("ring: a slow writer holds the reader back, and the watermark with it", "[ring]")
+{
+	struct rig rig;
+	struct ring_counters c;
+	uint64_t p;
+
+	REQUIRE_EQ(rig_open(&rig, 64), 0);
+	emit(&rig, 0);
+	CHECK_EQ(poll_at(&rig, false, 1000), 1);
+	p = claim(&rig);
+	emit(&rig, 2);
+	CHECK_EQ(poll_at(&rig, false, 5000), 0);
+	CHECK_EQ(ctl_reader_watermark(rig.r, 9000), 1000);
+	c = counters(&rig, 0);
+	CHECK_EQ(c.unread, 2);
+	CHECK(balanced(&c));
+	complete(&rig, p);
+	CHECK_EQ(poll_at(&rig, false, 9000), 2);
+	CHECK_EQ(rig.last.timestamp_ns, 2);
+	CHECK_EQ(ctl_reader_watermark(rig.r, 9500), 9000);
+	rig_close(&rig);
+}
+
+TEST("ring: a writer that stalls for 200 ms, or died, is passed over as abandoned", "[ring]")
+{
+	for (int died = 0; died <= 1; died++) {
+		struct rig rig;
+		struct ring_counters c;
+
+		REQUIRE_EQ(rig_open(&rig, 64), 0);
+		(void)claim(&rig);
+		emit(&rig, 1);
+		CHECK_EQ(poll_at(&rig, false, 1000), 0);
+		CHECK_EQ(poll_at(&rig, false, 1000 + 200000000ull), 0);
+		CHECK_EQ(poll_at(&rig, died, died ? 2000 : 1001 + 200000000ull), 1);
+		c = counters(&rig, 0);
+		CHECK_EQ(c.abandoned, 1);
+		CHECK_EQ(c.delivered, 1);
+		CHECK(balanced(&c));
+		rig_close(&rig);
+	}
+}
+
+TEST("ring: a writer killed before it has a position is abandoned", "[ring]")
+{
+	struct rig rig;
+	struct ring_counters c;
+
+	REQUIRE_EQ(rig_open(&rig, 64), 0);
+	atomic_fetch_add(&rig.w->head->emitted, 1);
+	CHECK_EQ(poll_at(&rig, true, 1), 0);
+	c = counters(&rig, 0);
+	CHECK_EQ(c.abandoned, 1);
+	CHECK(balanced(&c));
+	rig_close(&rig);
+}
+
+static int stop_batch(void *ctx, uint32_t nc, uint32_t lane, const struct trace_record *records,
+	size_t count)
+{
+	(void)ctx;
+	(void)nc;
+	(void)lane;
+	(void)records;
+	return count ? -ENOSPC : 0;
+}
+
+TEST("ring: what a callback returns ends the poll and comes back", "[ring]")
+{
+	struct rig rig;
+
+	REQUIRE_EQ(rig_open(&rig, 64), 0);
+	emit(&rig, 0);
+	CHECK_EQ(ctl_reader_poll(rig.r, false, 1, stop_batch, on_name, &rig), -ENOSPC);
+	CHECK_EQ(poll_at(&rig, false, 2), 0); /* it was handed over */
+	rig_close(&rig);
+}
+
+TEST("ring: names arrive once, and one too many is counted", "[ring]")
+{
+	char text[255];
+	struct rig rig;
+	int rc = 0;
+
+	REQUIRE_EQ(rig_open(&rig, 64), 0);
+	CHECK_EQ(control_add_name(&rig.c, 7, "seven", 5), 0);
+	CHECK_EQ(control_add_name(&rig.c, 1ull << 50, "12345678", 8), 0);
+	CHECK_EQ(poll_at(&rig, false, 1), 0);
+	CHECK_EQ(poll_at(&rig, false, 2), 0);
+	CHECK_STR(rig.names, "7=seven;1125899906842624=12345678;");
+	memset(text, 'x', sizeof(text));
+	for (int i = 0; i < 5000 && rc == 0; i++)
+		rc = control_add_name(&rig.c, 9, text, sizeof(text));
+	CHECK_EQ(rc, -ENOSPC);
+	CHECK_EQ(atomic_load(&rig.c.ctl->names_lost), 1);
+	CHECK_EQ(ctl_reader_poll(rig.r, false, 3, on_batch, NULL, &rig), 0);
+	rig_close(&rig);
+}
+
+TEST("ring: events without a ring have a row of their own", "[ring]")
+{
+	struct ring_counters c;
+	uint32_t nc, lane;
+	struct rig rig;
+
+	REQUIRE_EQ(rig_open(&rig, 64), 0);
+	atomic_store(&rig.c.ctl->no_ring, 5);
+	atomic_store(&rig.c.ctl->emitted_no_ring, 5);
+	CHECK_EQ(poll_at(&rig, false, 1), 0);
+	REQUIRE_EQ(ctl_reader_rings(rig.r), 2);
+	ctl_reader_counters(rig.r, 1, &nc, &lane, &c);
+	CHECK_EQ(nc, TRACE_NC_UNKNOWN);
+	CHECK_EQ(c.no_ring, 5);
+	CHECK(balanced(&c));
+	/* The ring for events of no core takes the row over. */
+	REQUIRE_EQ(control_add_ring(&rig.c, TRACE_MAX_NC, 64), 0);
+	CHECK_EQ(poll_at(&rig, false, 2), 0);
+	REQUIRE_EQ(ctl_reader_rings(rig.r), 2);
+	c = counters(&rig, 1);
+	CHECK_EQ(c.no_ring, 5);
+	CHECK(balanced(&c));
+	rig_close(&rig);
+}
+
+/* ---- many writers ------------------------------------------------------------------------- */
+
+#define WRITERS 4
+#define PER_WRITER 50000u
+
+struct writer {
+	pthread_t thread;
+	struct rig *rig;
+	uint64_t number;
+};
+
+static void *write_many(void *arg)
+{
+	struct writer *w = arg;
+
+	for (uint64_t n = 0; n < PER_WRITER; n++)
+		emit(w->rig, w->number << 32 | n);
+	return NULL;
+}
+
+static void run_writers(struct rig *rig, bool read)
+{
+	struct writer writers[WRITERS];
+	uint64_t all = (uint64_t)WRITERS * PER_WRITER;
+
+	for (uint64_t i = 0; i < WRITERS; i++) {
+		writers[i] = (struct writer){.rig = rig, .number = i};
+		(void)pthread_create(&writers[i].thread, NULL, write_many, &writers[i]);
+	}
+	while (read && atomic_load(&rig->w->head->head) < all) {
+		(void)poll_at(rig, false, clock_boot().ns);
+		(void)sched_yield();
+	}
+	for (int i = 0; i < WRITERS; i++)
+		pthread_join(writers[i].thread, NULL);
+}
+
+TEST("ring: four writers and a reader: no record is torn, the sum is right", "[ring]")
+{
+	static const uint32_t capacities[] = {4, 256, 65536};
+
+	for (int i = 0; i < 3; i++) {
+		struct rig rig;
+		struct ring_counters c;
+
+		REQUIRE_EQ(rig_open(&rig, capacities[i]), 0);
+		run_writers(&rig, true);
+		CHECK(poll_at(&rig, true, clock_boot().ns) >= 0);
+		c = counters(&rig, 0);
+		CHECK_EQ(c.emitted, (uint64_t)WRITERS * PER_WRITER);
+		CHECK_EQ(c.unread, 0);
+		CHECK_EQ(c.delivered, rig.records);
+		CHECK(c.delivered >= capacities[i] / 2);
+		CHECK_EQ(rig.torn, 0);
+		CHECK(balanced(&c));
+		rig_close(&rig);
+	}
+}
+
+TEST("ring: a reader that slept through it all still gets the sum right", "[ring]")
+{
+	struct rig rig;
+	struct ring_counters c;
+
+	REQUIRE_EQ(rig_open(&rig, 1024), 0);
+	run_writers(&rig, false);
+	CHECK(poll_at(&rig, false, 1) > 0);
+	c = counters(&rig, 0);
+	CHECK_EQ(c.emitted, (uint64_t)WRITERS * PER_WRITER);
+	CHECK(c.delivered <= 1024);
+	CHECK_EQ(rig.torn, 0);
+	CHECK(balanced(&c));
+	rig_close(&rig);
+}
+
+TEST("ring: killed writers leave whole records and a balanced count", "[ring]")
+{
+	for (int round = 0; round < 5; round++) {
+		struct rig rig;
+		struct ring_counters c;
+		pid_t pid;
+
+		REQUIRE_EQ(rig_open(&rig, 4096), 0);
+		pid = fork();
+		if (pid == 0) {
+			struct writer w[2] = {{.rig = &rig}, {.rig = &rig, .number = 1}};
+
+			(void)pthread_create(&w[0].thread, NULL, write_many, &w[0]);
+			for (;;)
+				(void)write_many(&w[1]);
+		}
+		REQUIRE(pid > 0);
+		while (atomic_load(&rig.w->head->head) < 2000)
+			(void)sched_yield();
+		CHECK_EQ(kill(pid, SIGKILL), 0);
+		CHECK_EQ(waitpid(pid, NULL, 0), pid);
+		CHECK(poll_at(&rig, true, clock_boot().ns) > 0);
+		c = counters(&rig, 0);
+		CHECK_EQ(rig.torn, 0);
+		CHECK_EQ(c.unread, 0);
+		CHECK(c.delivered >= 1000);
+		CHECK(c.abandoned + c.slot_busy <= 4);
+		CHECK(balanced(&c));
+		rig_close(&rig);
+	}
+}
+
+/* ---- hostile files ------------------------------------------------------------------------ */
+
+enum fault {
+	FAULT_NONE,
+	FAULT_MAGIC,
+	FAULT_VERSION,
+	FAULT_UNSEALED,
+	FAULT_SHORT,
+	FAULT_NAMES_FAR,
+	FAULT_NAMES_WRAP,
+	FAULT_NAMES_ODD,
+	FAULT_AT_OPEN, /* all above are refused by open, all below by poll */
+	FAULT_RING_FAR,
+	FAULT_RING_WRAP,
+	FAULT_RING_UNALIGNED,
+	FAULT_RING_IN_CONTROL,
+	FAULT_CAPACITY_ODD,
+	FAULT_CAPACITY_HUGE,
+	FAULT_CAPACITY_ZERO,
+	FAULT_CORE,
+	FAULT_RING_COUNT,
+	FAULT_NAME_LEN,
+	FAULT_NAMES_USED,
+	FAULT_NAMES_CUT,
+	FAULT_COUNT,
+};
+
+static void break_file(struct ctl *ctl, enum fault fault)
+{
+	struct ctl_ring *ring = &ctl->rings[0];
+	struct ctl_name *name = (struct ctl_name *)((char *)ctl + ctl->names_offset);
+
+	switch (fault) {
+	case FAULT_MAGIC:
+		ctl->magic ^= 1;
+		break;
+	case FAULT_VERSION:
+		ctl->version++;
+		break;
+	case FAULT_NAMES_FAR:
+		ctl->names_offset = 1ull << 40;
+		break;
+	case FAULT_NAMES_WRAP:
+		ctl->names_offset = UINT64_MAX - 4095;
+		break;
+	case FAULT_NAMES_ODD:
+		ctl->names_offset = CTL_PAGE_BYTES + 1;
+		break;
+	case FAULT_RING_FAR:
+		ring->offset = 1ull << 40;
+		break;
+	case FAULT_RING_WRAP:
+		ring->offset = UINT64_MAX - 4095;
+		break;
+	case FAULT_RING_UNALIGNED:
+		ring->offset += 8;
+		break;
+	case FAULT_RING_IN_CONTROL:
+		ring->offset = 4096;
+		break;
+	case FAULT_CAPACITY_ODD:
+		ring->capacity = 63;
+		break;
+	case FAULT_CAPACITY_HUGE:
+		ring->capacity = 1u << 31;
+		break;
+	case FAULT_CAPACITY_ZERO:
+		ring->capacity = 0;
+		break;
+	case FAULT_CORE:
+		ring->nc_idx = TRACE_MAX_NC;
+		break;
+	case FAULT_RING_COUNT:
+		ctl->ring_count = CTL_MAX_RINGS + 1;
+		break;
+	case FAULT_NAME_LEN:
+		name->len = UINT32_MAX;
+		break;
+	case FAULT_NAMES_USED:
+		ctl->names_used = CTL_NAMES_BYTES + 8;
+		break;
+	case FAULT_NAMES_CUT:
+		ctl->names_used = 8;
+		break;
+	default:
+		break;
+	}
+}
+
+/* A well-formed file with a ring and a name, then the fault. */
+static int hostile_file(enum fault fault)
+{
+	uint64_t bytes = CTL_PAGE_BYTES + CTL_NAMES_BYTES + ring_bytes(64);
+	int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct ctl *ctl;
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
+		return -1;
+	ctl = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ctl == MAP_FAILED)
+		return -1;
+	ctl->magic = CTL_MAGIC;
+	ctl->version = CTL_VERSION;
+	ctl->names_offset = CTL_PAGE_BYTES;
+	ctl->names_used = 24;
+	*(struct ctl_name *)((char *)ctl + CTL_PAGE_BYTES) = (struct ctl_name){.id = 1, .len = 4};
+	ctl->rings[0] = (struct ctl_ring){
+		.offset = CTL_PAGE_BYTES + CTL_NAMES_BYTES, .nc_idx = 0, .capacity = 64};
+	ctl->ring_count = 1;
+	break_file(ctl, fault);
+	(void)munmap(ctl, bytes);
+	if (fault == FAULT_SHORT && ftruncate(fd, CTL_PAGE_BYTES) < 0)
+		return -1;
+	if (fault != FAULT_UNSEALED && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+		return -1;
+	return fd;
+}
+
+TEST("ring: a hostile or damaged control file is refused", "[ring]")
+{
+	for (int fault = FAULT_NONE; fault < FAULT_COUNT; fault++) {
+		struct ctl_reader *r = NULL;
+		int fd, rc;
+
+		if (fault == FAULT_AT_OPEN)
+			continue;
+		test_info("fault %d", fault);
+		fd = hostile_file((enum fault)fault);
+		REQUIRE(fd >= 0);
+		rc = ctl_reader_open(fd, &r);
+		if (fault != FAULT_NONE && fault < FAULT_AT_OPEN) {
+			CHECK_EQ(rc, -EPROTO);
+			CHECK_EQ(close(fd), 0); /* it stayed ours */
+			continue;
+		}
+		REQUIRE_EQ(rc, 0);
+		rc = (int)ctl_reader_poll(r, false, 1, NULL, NULL, NULL);
+		CHECK_EQ(rc, fault == FAULT_NONE ? 0 : -EPROTO);
+		rc = (int)ctl_reader_poll(r, true, 2, NULL, NULL, NULL);
+		CHECK_EQ(rc, fault == FAULT_NONE ? 0 : -EPROTO);
+		ctl_reader_close(r);
+	}
+}
+
+TEST("ring: what is no memfd is refused", "[ring]")
+{
+	struct ctl_reader *r;
+	int fds[2], fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	REQUIRE(fd >= 0);
+	CHECK_EQ(ctl_reader_open(fd, &r), -EPROTO);
+	CHECK_EQ(close(fd), 0);
+	REQUIRE_EQ(pipe(fds), 0);
+	CHECK_EQ(ctl_reader_open(fds[0], &r), -EPROTO);
+	close(fds[0]);
+	close(fds[1]);
+	CHECK_EQ(ctl_reader_open(-1, &r), -EPROTO);
+}
+
+TEST("ring: a head that lies costs a lap of work, not more", "[ring]")
+{
+	struct rig rig;
+	struct ring_counters c;
+
+	REQUIRE_EQ(rig_open(&rig, 64), 0);
+	emit(&rig, 0);
+	CHECK_EQ(poll_at(&rig, false, 1), 1);
+	atomic_store(&rig.w->head->head, 1ull << 60);
+	CHECK_EQ(poll_at(&rig, true, 2), 0);
+	c = counters(&rig, 0);
+	CHECK(c.delivered == 1 && !balanced(&c)); /* emitted does not follow */
+	atomic_store(&rig.w->head->head, 0);
+	CHECK_EQ(poll_at(&rig, true, 3), -EPROTO);
+	rig_close(&rig);
+}
