@@ -172,7 +172,7 @@ $(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h
 
 $(LIBNRT): $(call obj,$(NRT_SRC)) $(CORE_O) runtime/libnrt.map
 	$(call say,LD)
-	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-soname,libnrt.so.1 -Wl,-z,defs \
+	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-soname,libnrt.so.1 -Wl,-z,defs,-z,nodelete \
 		-Wl,--version-script=runtime/libnrt.map -o $@ $(filter %.o,$^) $(LDFLAGS_ALL) \
 		$(call pkg_libs,libprotobuf-c libzstd libxxhash jansson)
 

@@ -42,7 +42,8 @@ static NRT_STATUS check_wish(const struct device_system *s, const struct device_
 	uint32_t total = s->topology.device_count * per_device;
 
 	if (w->explicit_cores && w->first_core + w->core_count > total) {
-		log_error("NRT", "Specified core not accessible! is /dev/neuron%u visible to process?",
+		log_error("NRT",
+			"Specified core not accessible! is /dev/neuron%u visible to process?",
 			s->topology.first_index + (w->first_core + w->core_count - 1) / per_device);
 		return NRT_INVALID;
 	}
@@ -251,8 +252,7 @@ NRT_STATUS device_bring_up(const struct device_wish *wish, struct device_system 
 		device_shut_down(s);
 		return status;
 	}
-	log_info("NRT",
-		"Instance info:: device count:%u cores per device:%u architecture:V%u%s",
+	log_info("NRT", "Instance info:: device count:%u cores per device:%u architecture:V%u%s",
 		s->topology.device_count, s->topology.cores_per_device, s->arch,
 		s->is_virtual ? " VIRTUAL" : "");
 	log_info("NRT", "LNC info: first lnc %u last lnc %u first pnc %u last pnc %u",

@@ -37,7 +37,7 @@ struct device_topology {
 	uint32_t device_count;
 	uint32_t first_index; /* N of the first neuronN */
 	uint32_t cores_per_device;
-	bool is_virtual;  /* no character devices */
+	bool is_virtual; /* no character devices */
 };
 
 /* What the caller wants; cores are counted from 0 over all devices. */
@@ -45,7 +45,7 @@ struct device_wish {
 	const char *root;
 	bool allow_real;
 	bool reset;
-	bool explicit_cores;  /* first_core and core_count are given */
+	bool explicit_cores; /* first_core and core_count are given */
 	uint32_t first_core;
 	uint32_t core_count; /* 0 = all */
 };
@@ -58,8 +58,8 @@ struct device {
 /* A NeuronCore of this process. */
 struct device_core {
 	struct device *device;
-	uint32_t index; /* within the device */
-	uint32_t hbm;	/* memory bank next to it */
+	uint32_t index;		 /* within the device */
+	uint32_t hbm;		 /* memory bank next to it */
 	_Atomic uint32_t models; /* loaded on it */
 	pthread_mutex_t lock;
 	/* under lock: */
@@ -104,8 +104,8 @@ int device_mem_alloc(const struct device_core *core, uint64_t size, enum device_
 int device_mem_free(const struct device *device, uint64_t handle);
 int device_copy_in(const struct device *device, uint64_t handle, uint64_t offset, const void *from,
 	uint64_t size);
-int device_copy_out(const struct device *device, uint64_t handle, uint64_t offset, void *to,
-	uint64_t size);
+int device_copy_out(
+	const struct device *device, uint64_t handle, uint64_t offset, void *to, uint64_t size);
 
 /* Binds program and binding table to the core's queue. */
 int device_queue_init(const struct device_core *core, uint64_t program, uint64_t bindings);

@@ -74,8 +74,10 @@ NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topo
 	}
 	if (!t.is_virtual && !allow_real) {
 		log_error(TAG,
-			"'%s/dev/neuron%u' is a real device, and this library would disturb what runs on it. "
-			"Set NTRACE_DEVICE_ROOT to the directory of a virtual device (ntrace-vdev), or "
+			"'%s/dev/neuron%u' is a real device, and this library would disturb what "
+			"runs on it. "
+			"Set NTRACE_DEVICE_ROOT to the directory of a virtual device "
+			"(ntrace-vdev), or "
 			"NTRACE_ALLOW_DEVICE=1 to use it all the same",
 			root, t.first_index);
 		return NRT_INVALID;
@@ -117,12 +119,12 @@ static NRT_STATUS incompatible(
 		"aws-neuron-dkms package.",
 		id);
 	if (range->min == range->max)
-		log_error("NRT",
-			"Installed aws-neuron-dkms supports Runtime compatibility id: %u.",
+		log_error("NRT", "Installed aws-neuron-dkms supports Runtime compatibility id: %u.",
 			range->min);
 	else
 		log_error("NRT",
-			"Installed aws-neuron-dkms supports Runtime compatibility id range: %u - %u.",
+			"Installed aws-neuron-dkms supports Runtime compatibility id range: %u - "
+			"%u.",
 			range->min, range->max);
 	log_error("NRT",
 		"Please make sure to upgrade to latest %s; for detailed installation instructions "
@@ -141,10 +143,10 @@ NRT_STATUS device_negotiate(const char *root, int query_fd, uint32_t *ret_arch)
 		return status;
 	if (device_ioctl(query_fd, NEURON_IOCTL_COMPATIBLE_VERSION, &range) < 0) {
 		log_error("NRT", "Unable to read compatible Driver version.");
-		log_error("NRT",
-			"Please check /dev/neuron# is accessible. If you're using containers, please "
-			"ensure Neuron Devices are passed to the container by specifying "
-			"`--device /dev/neuron#`.");
+		log_error("NRT", "Please check /dev/neuron# is accessible. If you're using "
+				 "containers, please "
+				 "ensure Neuron Devices are passed to the container by specifying "
+				 "`--device /dev/neuron#`.");
 		return NRT_INVALID;
 	}
 	if (device_ioctl(query_fd, NEURON_IOCTL_DEVICE_BASIC_INFO, &info) < 0) {

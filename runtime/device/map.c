@@ -86,8 +86,8 @@ static int receive_memory(int sock, struct vdev_mem_answer *answer)
 	return fd;
 }
 
-static int map_virtual(const char *root, uint32_t device, uint64_t handle, uint64_t size,
-	void **ret_addr)
+static int map_virtual(
+	const char *root, uint32_t device, uint64_t handle, uint64_t size, void **ret_addr)
 {
 	struct vdev_mem_request request = {.device = device, .mem_handle = handle};
 	_cleanup_close_ int sock = connect_memory(root);

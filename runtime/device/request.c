@@ -74,8 +74,8 @@ int device_copy_in(const struct device *device, uint64_t handle, uint64_t offset
 	return buf_copy(device, handle, offset, address_of(from), size, true);
 }
 
-int device_copy_out(const struct device *device, uint64_t handle, uint64_t offset, void *to,
-	uint64_t size)
+int device_copy_out(
+	const struct device *device, uint64_t handle, uint64_t offset, void *to, uint64_t size)
 {
 	return buf_copy(device, handle, offset, address_of(to), size, false);
 }
@@ -156,8 +156,8 @@ int device_notify_open(const struct device_system *s, struct device_core *core)
 		return 0;
 	rc = device_ioctl(core->device->fd, NEURON_IOCTL_NOTIFICATIONS_INIT_V2, &arg);
 	if (rc == 0)
-		rc = device_map(s, core->device, arg.mem_handle, arg.mmap_offset,
-			NOTIFY_RING_BYTES, &memory);
+		rc = device_map(s, core->device, arg.mem_handle, arg.mmap_offset, NOTIFY_RING_BYTES,
+			&memory);
 	if (rc == 0)
 		notify_attach(&core->notes, memory, NOTIFY_RING_BYTES);
 	return rc;

@@ -33,7 +33,8 @@ static _Atomic uint32_t last_exec_id;
 struct execution {
 	struct nrt_model *model;
 	uint32_t id;
-	struct nrt_tensor *tensors[VDEV_MAX_BINDINGS]; /* with references; NULL for temporary ones */
+	struct nrt_tensor
+		*tensors[VDEV_MAX_BINDINGS]; /* with references; NULL for temporary ones */
 	/* from the notifications: */
 	bool started, ended;
 	uint64_t start_ps, end_ps;
@@ -43,8 +44,8 @@ struct execution {
 
 /* ---- tensors ------------------------------------------------------------------------------ */
 
-static NRT_STATUS check_tensor(const struct nrt_model *m, const struct model_tensor *want,
-	const struct nrt_tensor *t)
+static NRT_STATUS check_tensor(
+	const struct nrt_model *m, const struct model_tensor *want, const struct nrt_tensor *t)
 {
 	if (!t) {
 		log_error(TAG, "Model '%s': no tensor '%s' in the %s set", m->desc.name, want->name,
@@ -76,8 +77,8 @@ static NRT_STATUS collect_tensors(
 
 		if (want->role == MODEL_TEMP)
 			continue;
-		e->tensors[i] = tensor_set_find(
-			want->role == MODEL_INPUT ? input : output, want->name);
+		e->tensors[i] =
+			tensor_set_find(want->role == MODEL_INPUT ? input : output, want->name);
 		status = check_tensor(e->model, want, e->tensors[i]);
 	}
 	return status;
@@ -91,8 +92,8 @@ static NRT_STATUS write_bindings(const struct execution *e)
 
 	for (uint32_t i = 0; i < n; i++)
 		table[i] = (struct vdev_binding){
-			.mem_handle = e->tensors[i] ? e->tensors[i]->memory.handle
-						    : m->temps[i].handle,
+			.mem_handle =
+				e->tensors[i] ? e->tensors[i]->memory.handle : m->temps[i].handle,
 			.size = m->desc.tensors[i].bytes,
 		};
 	return n ? memory_copy_in(&m->bindings, 0, table, n * sizeof(table[0])) : NRT_SUCCESS;
@@ -103,11 +104,9 @@ static NRT_STATUS write_bindings(const struct execution *e)
 /* Another model ran on the core last: its queue must be bound anew. */
 static NRT_STATUS switch_model(struct nrt_model *m)
 {
-	struct trace_model_switch payload = {.device_core_idx = m->core->index,
-		.model_id = m->id,
-		.is_neuron_core_work = 1};
-	struct trace_span span =
-		trace_start(m->nc, TRACE_MODEL_SWITCH, &payload, sizeof(payload));
+	struct trace_model_switch payload = {
+		.device_core_idx = m->core->index, .model_id = m->id, .is_neuron_core_work = 1};
+	struct trace_span span = trace_start(m->nc, TRACE_MODEL_SWITCH, &payload, sizeof(payload));
 	NRT_STATUS status = model_bind(m);
 
 	trace_stop(&span, status, NULL, 0);
@@ -118,10 +117,8 @@ static NRT_STATUS submit(struct execution *e)
 {
 	struct nrt_model *m = e->model;
 	struct trace_model payload = {.model_id = m->id};
-	struct trace_span span =
-		trace_start(m->nc, TRACE_MODEL_SUBMIT, &payload, sizeof(payload));
-	NRT_STATUS status =
-		m->core->bound == m->number ? NRT_SUCCESS : switch_model(m);
+	struct trace_span span = trace_start(m->nc, TRACE_MODEL_SUBMIT, &payload, sizeof(payload));
+	NRT_STATUS status = m->core->bound == m->number ? NRT_SUCCESS : switch_model(m);
 
 	if (!status)
 		status = write_bindings(e);
@@ -171,8 +168,8 @@ static NRT_STATUS await_end(struct execution *e)
 			return NRT_SUCCESS;
 		waited = clock_boot().ns - begin;
 		if (waited > limit_ns) {
-			log_error(TAG, "Model '%s' on nc %u: no end within %u s", e->model->desc.name,
-				e->model->nc, runtime_get()->exec_timeout_s);
+			log_error(TAG, "Model '%s' on nc %u: no end within %u s",
+				e->model->desc.name, e->model->nc, runtime_get()->exec_timeout_s);
 			return NRT_TIMEOUT;
 		}
 		if (waited > SPIN_NS)
@@ -222,16 +219,15 @@ static void emit_device_run(const struct execution *e, const struct device_sync 
 	uint64_t tracking = trace_event_at(host_time(sync, start_ns), m->nc, TRACE_DEVICE_EXEC,
 		TRACE_START, 0, 0, &start, sizeof(start));
 
-	(void)trace_event_at(host_time(sync, end_ns), m->nc, TRACE_DEVICE_EXEC, TRACE_STOP, tracking,
-		e->device_status, &stop, sizeof(stop));
+	(void)trace_event_at(host_time(sync, end_ns), m->nc, TRACE_DEVICE_EXEC, TRACE_STOP,
+		tracking, e->device_status, &stop, sizeof(stop));
 }
 
 static NRT_STATUS wait_for(struct execution *e)
 {
 	struct nrt_model *m = e->model;
 	struct trace_exec payload = {.exec_id = e->id, .model_id = m->id};
-	struct trace_span span =
-		trace_start(m->nc, TRACE_EXEC_WAIT, &payload, sizeof(payload));
+	struct trace_span span = trace_start(m->nc, TRACE_EXEC_WAIT, &payload, sizeof(payload));
 	NRT_STATUS status = await_end(e);
 	struct device_sync sync;
 	bool synced = false;
@@ -257,12 +253,10 @@ static NRT_STATUS wait_for(struct execution *e)
 
 /* ---- nrt_execute -------------------------------------------------------------------------- */
 
-static NRT_STATUS execute(
-	struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
+static NRT_STATUS execute(struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
 {
 	struct trace_model payload = {.model_id = m->id};
-	struct trace_span span =
-		trace_start(m->nc, TRACE_EXECUTE_API, &payload, sizeof(payload));
+	struct trace_span span = trace_start(m->nc, TRACE_EXECUTE_API, &payload, sizeof(payload));
 	struct execution e = {.model = m};
 	NRT_STATUS status = collect_tensors(&e, input, output);
 

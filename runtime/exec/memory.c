@@ -42,8 +42,8 @@ NRT_STATUS status_from_errno(int rc)
 static NRT_STATUS said(int rc, const char *what, const struct device_core *core)
 {
 	if (rc < 0)
-		log_error(TAG, "%s failed on nd%u nc%u: %s", what, core->device->index,
-			core->index, strerror(-rc));
+		log_error(TAG, "%s failed on nd%u nc%u: %s", what, core->device->index, core->index,
+			strerror(-rc));
 	return status_from_errno(rc);
 }
 
@@ -55,8 +55,7 @@ NRT_STATUS memory_alloc(const struct device_core *core, uint32_t nc, enum memory
 		.is_nc_hbm = 1,
 		.mla_idx = core->device->index};
 	struct trace_mem_alloc_stop stop = {0};
-	struct trace_span span =
-		trace_start(nc, TRACE_DMA_MEM_ALLOC, &start, sizeof(start));
+	struct trace_span span = trace_start(nc, TRACE_DMA_MEM_ALLOC, &start, sizeof(start));
 	uint64_t handle = 0;
 	int rc = device_mem_alloc(core, size,
 		usage == MEMORY_INSTR_PE ? DEVICE_MEM_CODE : DEVICE_MEM_TENSORS, &handle);
@@ -125,8 +124,7 @@ NRT_STATUS memory_copy_in(
 	return status;
 }
 
-NRT_STATUS memory_copy_out(
-	const struct device_memory *m, uint64_t offset, void *to, uint64_t size)
+NRT_STATUS memory_copy_out(const struct device_memory *m, uint64_t offset, void *to, uint64_t size)
 {
 	struct trace_span span = copy_start(m, TRACE_DMEM_BUF_COPYOUT, offset, size);
 	int rc = device_copy_out(m->core->device, m->handle, offset, to, size);

@@ -15,7 +15,14 @@
 #include "runtime/device/device.h"
 
 /* dma_mem_usage_type, as event_registry.c names them */
-enum memory_usage { MEMORY_GENERIC = 0, MEMORY_INSTR_PE = 1, MEMORY_DMA_RING_IO = 20, MEMORY_TENSOR = 12, MEMORY_SCRATCHPAD = 11, MEMORY_USAGE_COUNT = 22 };
+enum memory_usage {
+	MEMORY_GENERIC = 0,
+	MEMORY_INSTR_PE = 1,
+	MEMORY_DMA_RING_IO = 20,
+	MEMORY_TENSOR = 12,
+	MEMORY_SCRATCHPAD = 11,
+	MEMORY_USAGE_COUNT = 22
+};
 
 struct device_memory {
 	const struct device_core *core; /* NULL = none */
@@ -33,8 +40,7 @@ void memory_free(struct device_memory *m);
 
 NRT_STATUS memory_copy_in(
 	const struct device_memory *m, uint64_t offset, const void *from, uint64_t size);
-NRT_STATUS memory_copy_out(
-	const struct device_memory *m, uint64_t offset, void *to, uint64_t size);
+NRT_STATUS memory_copy_out(const struct device_memory *m, uint64_t offset, void *to, uint64_t size);
 
 /* The status for a failed request: -ENOMEM is NRT_RESOURCE, and so on. */
 NRT_STATUS status_from_errno(int rc);

@@ -61,8 +61,8 @@ static NRT_STATUS place_tensors(struct nrt_model *m)
 {
 	/* A model without tensors has a table of one row, for there is no empty memory. */
 	uint32_t n = m->desc.tensor_count ? m->desc.tensor_count : 1;
-	NRT_STATUS status = memory_alloc(m->core, m->nc, MEMORY_DMA_RING_IO,
-		n * sizeof(struct vdev_binding), &m->bindings);
+	NRT_STATUS status = memory_alloc(
+		m->core, m->nc, MEMORY_DMA_RING_IO, n * sizeof(struct vdev_binding), &m->bindings);
 
 	m->temps = calloc(n, sizeof(*m->temps));
 	if (!m->temps)
@@ -134,7 +134,8 @@ static NRT_STATUS choose_core(int32_t vnc, uint32_t *ret_nc)
 
 	if (vnc >= 0) {
 		if (!runtime_core(vnc)) {
-			log_error(TAG, "There is no core %d; this process has %u", vnc, d->core_count);
+			log_error(TAG, "There is no core %d; this process has %u", vnc,
+				d->core_count);
 			return NRT_INVALID;
 		}
 		*ret_nc = (uint32_t)vnc;
@@ -268,8 +269,8 @@ static nrt_tensor_info_array_t *describe(const struct model_desc *d)
 		if (t->role == MODEL_TEMP)
 			continue;
 		memcpy(info->name, t->name, sizeof(info->name));
-		info->usage = t->role == MODEL_INPUT ? NRT_TENSOR_USAGE_INPUT
-						     : NRT_TENSOR_USAGE_OUTPUT;
+		info->usage =
+			t->role == MODEL_INPUT ? NRT_TENSOR_USAGE_INPUT : NRT_TENSOR_USAGE_OUTPUT;
 		info->size = t->bytes;
 		info->dtype = t->dtype;
 		info->shape = shapes + a->tensor_count * MODEL_MAX_DIMS;

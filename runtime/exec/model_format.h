@@ -45,8 +45,7 @@ struct model_error {
 
 /* Parses size bytes.  0; -EPROTONOSUPPORT when it is no text at all; -EINVAL; -ENOMEM.  *error is filled on
  * failure.  model_desc_free after success. */
-int model_parse(
-	const char *text, size_t size, struct model_desc *ret, struct model_error *error);
+int model_parse(const char *text, size_t size, struct model_desc *ret, struct model_error *error);
 void model_desc_free(struct model_desc *m);
 
 /* Bytes of an element; 0 for an unknown type. */

@@ -98,8 +98,7 @@ static void tensor_free(struct nrt_tensor *t)
 {
 	struct trace_tensor payload = {
 		.tensor_id = t->id, .size = t->size, .ref_count = atomic_load(&t->object.refs)};
-	struct trace_span span =
-		trace_start(t->nc, TRACE_TENSOR_FREE, &payload, sizeof(payload));
+	struct trace_span span = trace_start(t->nc, TRACE_TENSOR_FREE, &payload, sizeof(payload));
 
 	tensor_put(t);
 	trace_stop(&span, NRT_SUCCESS, NULL, 0);
@@ -121,7 +120,8 @@ void nrt_tensor_free(nrt_tensor_t **tensor)
 
 /* ---- read, write -------------------------------------------------------------------------- */
 
-static NRT_STATUS check_range(const struct nrt_tensor *t, const void *buf, size_t offset, size_t size)
+static NRT_STATUS check_range(
+	const struct nrt_tensor *t, const void *buf, size_t offset, size_t size)
 {
 	if (!buf || offset > t->size || size > t->size - offset) {
 		log_error(TAG, "Bad transfer of %zu bytes at %zu: tensor '%s' has %llu bytes", size,
@@ -131,7 +131,8 @@ static NRT_STATUS check_range(const struct nrt_tensor *t, const void *buf, size_
 	return NRT_SUCCESS;
 }
 
-static NRT_STATUS copy_from_tensor(const struct nrt_tensor *t, void *buf, size_t offset, size_t size)
+static NRT_STATUS copy_from_tensor(
+	const struct nrt_tensor *t, void *buf, size_t offset, size_t size)
 {
 	if (size == 0)
 		return NRT_SUCCESS;
@@ -141,8 +142,7 @@ static NRT_STATUS copy_from_tensor(const struct nrt_tensor *t, void *buf, size_t
 	return NRT_SUCCESS;
 }
 
-static NRT_STATUS copy_to_tensor(
-	struct nrt_tensor *t, const void *buf, size_t offset, size_t size)
+static NRT_STATUS copy_to_tensor(struct nrt_tensor *t, const void *buf, size_t offset, size_t size)
 {
 	if (size == 0)
 		return NRT_SUCCESS;

@@ -125,7 +125,8 @@ static NRT_STATUS read_cores(struct config *c)
 	if (rc == -ERANGE)
 		log_error(TAG, "Logical Neuron cores are not contiguous");
 	else if (rc < 0)
-		log_error(TAG, "NEURON_RT_VISIBLE_CORES='%s' is not a list like 0-3,4 of cores below %u",
+		log_error(TAG,
+			"NEURON_RT_VISIBLE_CORES='%s' is not a list like 0-3,4 of cores below %u",
 			visible, CONFIG_MAX_CORES);
 	c->explicit_cores = rc == 0;
 	return rc < 0 ? NRT_INVALID : NRT_SUCCESS;

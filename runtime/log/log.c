@@ -80,8 +80,7 @@ void log_configure(void)
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++) {
 		char variable[64];
 
-		(void)snprintf(
-			variable, sizeof(variable), "NEURON_RT_LOG_LEVEL_%s", tags[i].tag);
+		(void)snprintf(variable, sizeof(variable), "NEURON_RT_LOG_LEVEL_%s", tags[i].tag);
 		atomic_store(&tags[i].level, level_from(variable, all));
 	}
 }
@@ -108,8 +107,8 @@ static void civil_date(uint64_t days, unsigned *year, unsigned *month, unsigned 
 	*year = (unsigned)(yoe + era * 400 + (*month <= 2));
 }
 
-size_t log_prefix(char *buf, size_t size, uint64_t unix_ns, int pid, int tid,
-	enum log_level level, const char *tag, const char *func)
+size_t log_prefix(char *buf, size_t size, uint64_t unix_ns, int pid, int tid, enum log_level level,
+	const char *tag, const char *func)
 {
 	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
 	uint64_t s = unix_ns / 1000000000ull, us = unix_ns / 1000 % 1000000;
@@ -117,8 +116,7 @@ size_t log_prefix(char *buf, size_t size, uint64_t unix_ns, int pid, int tid,
 	int n;
 
 	civil_date(s / 86400, &year, &month, &day);
-	n = snprintf(buf, size,
-		"%04u-%.3s-%02u %02u:%02u:%02u.%06u %5d:%-5d %5s %5s:%-40s ", year,
+	n = snprintf(buf, size, "%04u-%.3s-%02u %02u:%02u:%02u.%06u %5d:%-5d %5s %5s:%-40s ", year,
 		months + (size_t)3 * (month - 1), day, (unsigned)(s / 3600 % 24),
 		(unsigned)(s / 60 % 60), (unsigned)(s % 60), (unsigned)us, pid, tid,
 		level_texts[level], tag, func);
@@ -130,7 +128,7 @@ size_t log_prefix(char *buf, size_t size, uint64_t unix_ns, int pid, int tid,
 void log_write(enum log_level level, const char *tag, const char *func, const char *format, ...)
 {
 	int fd = level == LOG_LEVEL_ERROR ? STDERR_FILENO : STDOUT_FILENO;
-	const char *colour = level == LOG_LEVEL_ERROR ? "\033[91m"
+	const char *colour = level == LOG_LEVEL_ERROR  ? "\033[91m"
 			     : level == LOG_LEVEL_WARN ? "\033[95m"
 						       : "";
 	char line[LINE_BYTES];

@@ -31,8 +31,8 @@ void log_write(enum log_level level, const char *tag, const char *func, const ch
 
 /* The text of a line without its end, for log_write and its test: at most size bytes with NUL.  Returns
  * its length.  unix_ns: epoch ns, shown as UTC. */
-size_t log_prefix(char *buf, size_t size, uint64_t unix_ns, int pid, int tid,
-	enum log_level level, const char *tag, const char *func);
+size_t log_prefix(char *buf, size_t size, uint64_t unix_ns, int pid, int tid, enum log_level level,
+	const char *tag, const char *func);
 
 /* The level that a setting names; -1 when it names none. */
 int log_parse_level(const char *text);

@@ -2,9 +2,9 @@
 /*
  * clock_map.h - from BOOTTIME, which everything captured carries, to epoch time at output.
  *
- * One offset serves a whole recording, that of its first snapshot, so order and durations in the output
- * are those of BOOTTIME.  Snapshots that show that the realtime clock was set become steps: they
- * are reported, never applied.
+ * One offset serves a whole recording, that of its first snapshot, so order and durations in the
+ * output are those of BOOTTIME.  Snapshots that show that the realtime clock was set become steps:
+ * they are reported, never applied.
  */
 #ifndef NTRACE_RECORD_CLOCK_MAP_H
 #define NTRACE_RECORD_CLOCK_MAP_H
@@ -15,7 +15,8 @@
 
 #include "runtime/base/clock.h"
 
-/* Slewing moves the clocks apart by less than this between two snapshots (500 ppm over a second, twice). */
+/* Slewing moves the clocks apart by less than this between two snapshots (500 ppm over a second,
+ * twice). */
 #define CLOCK_STEP_NS 1000000u
 
 struct clock_step {
@@ -29,8 +30,8 @@ struct clock_map {
 	size_t step_count;
 };
 
-/* Builds the map from the snapshots in the order of the recording.  0; -ENODATA when there are none;
- * -ENOMEM. */
+/* Builds the map from the snapshots in the order of the recording.  0; -ENODATA when there are
+ * none; -ENOMEM. */
 int clock_map_init(struct clock_map *m, const struct clock_snapshot *snapshots, size_t count);
 void clock_map_free(struct clock_map *m);
 

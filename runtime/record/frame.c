@@ -10,7 +10,8 @@
 
 #include "runtime/record/frame.h"
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are written as they lie in memory");
+static_assert(
+	__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are written as they lie in memory");
 
 uint32_t rec_frame_check(const struct rec_frame *f, const void *head, size_t head_size,
 	const void *body, size_t body_size)

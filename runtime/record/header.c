@@ -2,7 +2,8 @@
 /*
  * header.c - the recording's header to JSON and back (jansson, sorted keys).
  *
- * 64-bit hashes are written as hexadecimal text: JSON numbers above 2^53 do not survive every reader.
+ * 64-bit hashes are written as hexadecimal text: JSON numbers above 2^53 do not survive every
+ * reader.
  */
 #include "runtime/record/header.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * header.h - the first frame of a recording (REC_HEADER): who recorded what, where and how, as JSON.
+ * header.h - the first frame of a recording (REC_HEADER): who recorded what, where and how, as
+ * JSON.
  *
  * The recorder describes itself in a struct rec_header_info and gets the text; the merge parses the
  * text back.  Keys are sorted and documented in docs/recording-format.md.  A reader takes every key
@@ -37,7 +38,8 @@ struct rec_header_info {
 /* XXH3 of the request table: numbers, names, fields. */
 uint64_t rec_ioctl_table_hash(void);
 
-/* The header's text, NUL-terminated, to be freed.  Bytes that are not UTF-8 become '?'.  0 or -ENOMEM. */
+/* The header's text, NUL-terminated, to be freed.  Bytes that are not UTF-8 become '?'.  0 or
+ * -ENOMEM. */
 int rec_header_text(const struct rec_header_info *info, char **ret_text);
 
 /* A parsed header; `info` points into it. */
@@ -47,8 +49,8 @@ struct rec_header {
 	const char **hooks;
 };
 
-/* Parses size bytes of text.  0, -EBADMSG (not a JSON object), -ENOMEM.  On error *ret is empty, and
- * rec_header_free is harmless. */
+/* Parses size bytes of text.  0, -EBADMSG (not a JSON object), -ENOMEM.  On error *ret is empty,
+ * and rec_header_free is harmless. */
 int rec_header_parse(const char *text, size_t size, struct rec_header *ret);
 void rec_header_free(struct rec_header *h);
 

@@ -114,8 +114,7 @@ static bool stages_balanced(const struct ledger *g)
 
 bool ledger_balanced(const struct ledger *g, uint64_t seq_gaps, bool ended)
 {
-	uint64_t explained =
-		g->value[REC_C_KERNEL_RING_FULL] + g->value[REC_C_RECORDING_DAMAGED];
+	uint64_t explained = g->value[REC_C_KERNEL_RING_FULL] + g->value[REC_C_RECORDING_DAMAGED];
 
 	if (ended && seq_gaps > explained)
 		return false;

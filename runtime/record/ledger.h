@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ledger.h - the loss ledger: what every stage took in, handed on and lost, and whether that adds up.
+ * ledger.h - the loss ledger: what every stage took in, handed on and lost, and whether that adds
+ * up.
  */
 #ifndef NTRACE_RECORD_LEDGER_H
 #define NTRACE_RECORD_LEDGER_H

@@ -2,15 +2,16 @@
 /*
  * link.c - what contains what: parents, and the driver's work inside each runtime span.
  *
- * The sequence is walked once with a stack of running spans per thread.  A start goes onto the stack.
- * When a span stops, whatever began before it and still runs contains it; the nearest such span is
- * its parent.  An instant's parent is the nearest running span.  This holds whatever was lost: a span
- * without a start is never on a stack, and no assumption is made that spans nest.
+ * The sequence is walked once with a stack of running spans per thread.  A start goes onto the
+ * stack.  When a span stops, whatever began before it and still runs contains it; the nearest such
+ * span is its parent.  An instant's parent is the nearest running span.  This holds whatever was
+ * lost: a span without a start is never on a stack, and no assumption is made that spans nest.
  *
- * A span that never stops would contain everything after it.  That is right when the process was killed
- * inside it and wrong when only its stop was lost, so it leaves the stack as soon as the thread
- * shows that it must have ended: when a span that it began in stops; when another span of its type
- * starts (the API does not call itself); a system call also when the thread does anything else.
+ * A span that never stops would contain everything after it.  That is right when the process was
+ * killed inside it and wrong when only its stop was lost, so it leaves the stack as soon as the
+ * thread shows that it must have ended: when a span that it began in stops; when another span of
+ * its type starts (the API does not call itself); a system call also when the thread does anything
+ * else.
  *
  * Hardware events and spans of no single thread take no part.
  *
@@ -28,7 +29,8 @@
 #include "runtime/record/timeline.h"
 #include "vmlinux/ioctl_table.h"
 
-/* Deeper spans contain nothing.  Real stacks have fewer than ten; hostile ones must not cost n^2. */
+/* Deeper spans contain nothing.  Real stacks have fewer than ten; hostile ones must not cost
+ * n^2. */
 #define MAX_DEPTH 256u
 
 struct stack {
@@ -97,8 +99,7 @@ static uint32_t parent_at(const struct timeline *t, const struct stack *s, uint3
 static int work_of(struct timeline *t, struct item *i, struct work **ret)
 {
 	if (i->work == NO_ITEM) {
-		int rc = load_grow(
-			&t->work, &t->work_cap, t->work_count + 1, sizeof(*t->work));
+		int rc = load_grow(&t->work, &t->work_cap, t->work_count + 1, sizeof(*t->work));
 		if (rc < 0)
 			return rc;
 		i->work = (uint32_t)t->work_count++;
@@ -191,8 +192,7 @@ static void at_stop(struct timeline *t, struct stack *s, uint32_t index)
 	}
 	place--;
 	drop_open(t, s, place);
-	memmove(&s->items[place], &s->items[place + 1],
-		(s->depth - place - 1) * sizeof(*s->items));
+	memmove(&s->items[place], &s->items[place + 1], (s->depth - place - 1) * sizeof(*s->items));
 	s->depth--;
 	i->parent = parent_at(t, s, place);
 }

@@ -2,16 +2,17 @@
 /*
  * link_device.c - which submit started which device run.
  *
- * A device run carries its core and exec_id; a submit carries neither exec_id nor anything else that
- * the run repeats.  What ties them is the wait for the run: kbl_exec_wait has core and exec_id and lies
- * in the same nrt_execute as the submit.  So:
+ * A device run carries its core and exec_id; a submit carries neither exec_id nor anything else
+ * that the run repeats.  What ties them is the wait for the run: kbl_exec_wait has core and exec_id
+ * and lies in the same nrt_execute as the submit.  So:
  *
- *	exact	 the run's (core, exec_id) is that of a wait, whose nrt_execute holds a submit to this
- *		 core before it; without a submit record, the nrt_execute itself
+ *	exact	 the run's (core, exec_id) is that of a wait, whose nrt_execute holds a submit to
+ *		 this core before it; without a submit record, the nrt_execute itself
  *	inferred no such wait: the last submit to the core that began before the run ended
  *
- * exec_ids may come again in a long trace.  Of several waits that one counts which was going on when the
- * run began, or else the next; it is refused when its nrt_execute began after the run had ended.
+ * exec_ids may come again in a long trace.  Of several waits that one counts which was going on
+ * when the run began, or else the next; it is refused when its nrt_execute began after the run had
+ * ended.
  */
 #include "runtime/record/link_device.h"
 
@@ -36,9 +37,9 @@ struct keys {
 
 struct linker {
 	struct timeline *t;
-	struct keys waits;	 /* by core and exec_id */
+	struct keys waits;	/* by core and exec_id */
 	struct keys in_execute; /* submits by the nrt_execute around them */
-	struct keys on_core;	 /* submits by core */
+	struct keys on_core;	/* submits by core */
 };
 
 static bool find_exec_id(const struct timeline *t, const struct item *i, uint32_t *ret)
@@ -161,7 +162,8 @@ static uint32_t find_wait(const struct linker *ln, const struct item *run)
 	return n < ln->waits.count && ln->waits.k[n].key == key ? ln->waits.k[n].item : NO_ITEM;
 }
 
-/* The last submit to this core in an nrt_execute before a time; the nrt_execute when there is none. */
+/* The last submit to this core in an nrt_execute before a time; the nrt_execute when there is
+ * none. */
 static uint32_t submit_in(
 	const struct linker *ln, uint32_t execute, uint32_t nc_idx, uint64_t before)
 {

@@ -2,8 +2,8 @@
 /*
  * load.c - frames to typed arrays: one function per frame type, one array per kind of record.
  *
- * Payload sizes are checked here and nowhere else.  A payload that is too short for its type, or that
- * ends inside a record, has lost what does not fit: that is counted as one invalid record.
+ * Payload sizes are checked here and nowhere else.  A payload that is too short for its type, or
+ * that ends inside a record, has lost what does not fit: that is counted as one invalid record.
  * What belongs together is put together at the end (load_index.c).
  */
 #include <errno.h>

@@ -33,7 +33,7 @@ struct load_record { /* of a runtime */
 	uint32_t process; /* index into processes */
 };
 
-struct load_call { /* of the kernel hooks */
+struct load_call {	     /* of the kernel hooks */
 	uint64_t start, end; /* end = start while the call is open */
 	uint64_t args[NEV_MAX_ARGS];
 	uint32_t tgid, tid;
@@ -79,7 +79,7 @@ struct load_source {
 
 /* A process with records. */
 struct load_process {
-	uint32_t pid; /* 0: its REC_PROCESS is lost */
+	uint32_t pid;	   /* 0: its REC_PROCESS is lost */
 	uint32_t *records; /* indices, in the order of the recording */
 	uint32_t *calls;
 	size_t record_count, call_count;
@@ -100,8 +100,8 @@ struct load {
 	struct load_source *sources;   /* as first announced */
 	struct load_process *processes;
 	struct clock_snapshot *clocks;
-	size_t record_count, call_count, name_count, name_bytes, cpu_count, cpu_row_count, mem_count,
-		counter_count, source_count, process_count, clock_count;
+	size_t record_count, call_count, name_count, name_bytes, cpu_count, cpu_row_count,
+		mem_count, counter_count, source_count, process_count, clock_count;
 	uint64_t read_done; /* raw records found: runtime records and finished calls */
 	uint64_t read;	    /* all raw records found, invalid ones too */
 	uint64_t invalid;
@@ -112,8 +112,8 @@ struct load {
 };
 
 /*
- * Loads the whole recording.  0; what rec_reader_open says; -ENODATA when no clock snapshot is left,
- * without which no time can be told; -ENOMEM; -EFBIG beyond 2^32 - 2 records of a kind.
+ * Loads the whole recording.  0; what rec_reader_open says; -ENODATA when no clock snapshot is
+ * left, without which no time can be told; -ENOMEM; -EFBIG beyond 2^32 - 2 records of a kind.
  * load_free in either case.
  */
 int load_recording(const char *path, struct load *ret);

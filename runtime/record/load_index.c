@@ -176,8 +176,8 @@ static bool record_valid(const struct load *l, const struct trace_record *r)
 {
 	return clock_map_valid(&l->clock, r->timestamp_ns) && r->phase <= TRACE_INSTANT &&
 	       r->trace_type < EVENT_TYPE_LIMIT && r->thread_id <= UINT32_MAX &&
-	       (r->nc_idx < TRACE_MAX_NC || r->nc_idx == TRACE_NC_UNKNOWN) &&
-	       r->tracking_id != 0 && !(r->tracking_id & (ID_KERNEL | ID_MARKER));
+	       (r->nc_idx < TRACE_MAX_NC || r->nc_idx == TRACE_NC_UNKNOWN) && r->tracking_id != 0 &&
+	       !(r->tracking_id & (ID_KERNEL | ID_MARKER));
 }
 
 static bool call_valid(const struct load *l, const struct load_call *c)

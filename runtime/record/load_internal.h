@@ -22,10 +22,10 @@ int load_grow(void *array, size_t *cap, size_t need, size_t element);
 int load_counter(struct loader *ld, uint32_t source, const struct rec_counter *c);
 
 /* Adds a name, made valid UTF-8 and cut to LOAD_MAX_NAME. */
-int load_add_name(
-	struct loader *ld, uint32_t source, uint64_t id, const char *text, size_t len);
+int load_add_name(struct loader *ld, uint32_t source, uint64_t id, const char *text, size_t len);
 
-/* Refuses what is impossible, finds each record's process, sorts names and counters, counts gaps. */
+/* Refuses what is impossible, finds each record's process, sorts names and counters, counts
+ * gaps. */
 int load_index(struct loader *ld);
 
 #endif

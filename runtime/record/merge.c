@@ -2,9 +2,9 @@
 /*
  * merge.c - drives the stages: load, then for each process pair, order, link and the four writers.
  *
- * The four files of a process appear together or not at all: they are written under temporary names,
- * trace_info.pb last, and what was committed is taken back when a later one fails.  Processes stand
- * for themselves: those written before a failure stay.
+ * The four files of a process appear together or not at all: they are written under temporary
+ * names, trace_info.pb last, and what was committed is taken back when a later one fails.
+ * Processes stand for themselves: those written before a failure stay.
  */
 #include "runtime/record/merge.h"
 
@@ -143,14 +143,13 @@ static int file_set_write(struct merger *m, struct file_set *s, struct timeline 
 	int rc = out_ntrace(t, &s->file[FILE_NTRACE], &s->messages[FILE_NTRACE]);
 
 	if (rc == 0)
-		rc = out_cpu_util(
-			&m->load, &s->file[FILE_CPU_UTIL], &s->messages[FILE_CPU_UTIL]);
+		rc = out_cpu_util(&m->load, &s->file[FILE_CPU_UTIL], &s->messages[FILE_CPU_UTIL]);
 	if (rc == 0)
 		rc = out_host_mem(
 			&m->load, pid, &s->file[FILE_HOST_MEM], &s->messages[FILE_HOST_MEM]);
 	for (unsigned i = 0; i < FILE_TRACE_INFO; i++)
-		profiles[i] = (struct out_profile){file_names[i].name, file_names[i].type,
-			s->messages[i], s->file[i].bytes};
+		profiles[i] = (struct out_profile){
+			file_names[i].name, file_names[i].type, s->messages[i], s->file[i].bytes};
 	ledger_add_timeline(&g, t);
 	ledger_add_invalid(&g, &m->load);
 	if (rc == 0)

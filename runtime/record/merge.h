@@ -28,9 +28,9 @@ struct merge_output {
 	uint32_t pid;
 	char *dir; /* <out>/<instance>_pid_<pid>, with _2, _3 ... when that existed */
 	uint64_t events, cpu_samples, mem_samples; /* messages per file */
-	uint64_t spans;		/* of the runtime, whole */
-	uint64_t kernel_spans;	/* whole */
-	uint64_t open_spans;	/* of both: their end was not seen */
+	uint64_t spans;				   /* of the runtime, whole */
+	uint64_t kernel_spans;			   /* whole */
+	uint64_t open_spans;			   /* of both: their end was not seen */
 };
 
 struct merge_ledger_row {
@@ -43,9 +43,9 @@ struct merge_result {
 	uint32_t output_count;
 	struct merge_ledger_row ledger[REC_COUNTER_MAX]; /* summed over sources and cores */
 	uint64_t lost;					 /* sum of the LOST rows */
-	uint64_t seq_gaps;				 /* kernel records missing by sequence number */
-	bool balanced;					 /* every stage's identity holds */
-	bool ended;					 /* the recording has its REC_END */
+	uint64_t seq_gaps; /* kernel records missing by sequence number */
+	bool balanced;	   /* every stage's identity holds */
+	bool ended;	   /* the recording has its REC_END */
 	bool is_virtual;
 	struct rec_end end;
 	struct rec_damage damage;
@@ -55,10 +55,10 @@ struct merge_result {
 
 /*
  * Merges the recording at `rec_path` into directories below `out_dir`.  0 or -errno; *ret_error is
- * then a text (to be freed) that says what failed on which path, or NULL when the recording could not
- * be opened (the codes of rec_reader_open) or memory is short.  -ENODATA: no clock snapshot is left.
- * On error outputs[] holds the processes that were written before it; the others left nothing.
- * merge_result_free in either case.
+ * then a text (to be freed) that says what failed on which path, or NULL when the recording could
+ * not be opened (the codes of rec_reader_open) or memory is short.  -ENODATA: no clock snapshot is
+ * left.  On error outputs[] holds the processes that were written before it; the others left
+ * nothing. merge_result_free in either case.
  */
 int merge_recording(const char *rec_path, const char *out_dir, const struct merge_options *options,
 	struct merge_result *ret, char **ret_error);

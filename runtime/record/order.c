@@ -11,9 +11,9 @@
  *	instants				the same
  *
  * so what happens exactly when one span ends and the next begins is inside neither, and a span that
- * ends with its parent ends first.  Among records of one kind the tie is broken by side, source, core
- * (unknown first: calls of no core contain those of a core), sequence within the core or CPU, and
- * at last by place in the recording.  Every pair of records is therefore ordered, and the same
+ * ends with its parent ends first.  Among records of one kind the tie is broken by side, source,
+ * core (unknown first: calls of no core contain those of a core), sequence within the core or CPU,
+ * and at last by place in the recording.  Every pair of records is therefore ordered, and the same
  * recording gives the same sequence anywhere.
  */
 #include <errno.h>
@@ -158,8 +158,8 @@ static int number(struct timeline *t)
 {
 	size_t sources = t->p->source_count;
 	_cleanup_free_ uint32_t *list = calloc(sources + 1, sizeof(*list));
-	_cleanup_free_ struct core_ids *cores = calloc(
-		sources > 1 ? sources * MAX_CORES : 1, sizeof(*cores));
+	_cleanup_free_ struct core_ids *cores =
+		calloc(sources > 1 ? sources * MAX_CORES : 1, sizeof(*cores));
 	struct renumber n = {.sources = list, .cores = cores};
 	uint64_t kernel = 0, markers = 0;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * out.h - the writers of the four files of one process.  Each appends to an open outfile, which keeps
- * write errors for its commit, and returns 0 or -errno for anything else.
+ * out.h - the writers of the four files of one process.  Each appends to an open outfile, which
+ * keeps write errors for its commit, and returns 0 or -errno for anything else.
  */
 #ifndef NTRACE_RECORD_OUT_H
 #define NTRACE_RECORD_OUT_H

@@ -2,8 +2,8 @@
 /*
  * out_host.c - cpu_util.pb and host_mem.pb: what the host did meanwhile.
  *
- * Utilisation is busy/total between two samples of the same CPU, in hundredths of a percent by integer
- * division, so that it is the same number on any machine.
+ * Utilisation is busy/total between two samples of the same CPU, in hundredths of a percent by
+ * integer division, so that it is the same number on any machine.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,8 +44,7 @@ static float percent(uint64_t busy, uint64_t total)
 		return 0;
 	if (busy >= total)
 		return 100;
-	hundredths = busy <= UINT64_MAX / 10000 ? busy * 10000 / total
-						: busy / (total / 10000 + 1);
+	hundredths = busy <= UINT64_MAX / 10000 ? busy * 10000 / total : busy / (total / 10000 + 1);
 	return (float)hundredths / 100.0f;
 }
 
@@ -58,8 +57,8 @@ static const struct sampler_cpu *find_cpu(
 	return *hint < count && rows[*hint].cpu == cpu ? &rows[*hint] : NULL;
 }
 
-static bool anything_passed(const struct sampler_cpu *a, size_t a_count,
-	const struct sampler_cpu *b, size_t b_count)
+static bool anything_passed(
+	const struct sampler_cpu *a, size_t a_count, const struct sampler_cpu *b, size_t b_count)
 {
 	size_t hint = 0;
 
@@ -88,8 +87,8 @@ static int write_interval(const struct load *l, const struct load_cpu *from,
 			continue; /* came up in this interval */
 		m.cpu = b[i].cpu;
 		m.timestamp = clock_map_real(&l->clock, to->time);
-		m.util = percent(
-			growth(before->busy, b[i].busy), growth(before->total, b[i].total));
+		m.util =
+			percent(growth(before->busy, b[i].busy), growth(before->total, b[i].total));
 		int rc = write_message(f, &m.base);
 		if (rc < 0)
 			return rc;

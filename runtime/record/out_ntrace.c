@@ -2,10 +2,10 @@
 /*
  * out_ntrace.c - ntrace.pb: the sequence of one process, one record per step.
  *
- * A runtime's payload stands on the record that it came with; what is known at the end only (duration,
- * parent, driver work, links) on the STOP.  A driver call has all its attributes on the STOP, and on
- * the START while it is open.  Attribute texts are built in a scratch area that serves one record; names
- * and keys are pointed to where they lie.
+ * A runtime's payload stands on the record that it came with; what is known at the end only
+ * (duration, parent, driver work, links) on the STOP.  A driver call has all its attributes on the
+ * STOP, and on the START while it is open.  Attribute texts are built in a scratch area that serves
+ * one record; names and keys are pointed to where they lie.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -135,7 +135,8 @@ static void put_field(struct writer *w, const struct load_record *r, const struc
 	}
 }
 
-/* Fills what a runtime's record says itself; fields are those of the phase (instants: of the start). */
+/* Fills what a runtime's record says itself; fields are those of the phase (instants: of the
+ * start). */
 static void put_record(struct writer *w, uint32_t index, enum trace_phase fields)
 {
 	const struct load_record *r = &w->t->l->records[index];
@@ -245,8 +246,8 @@ static void name_call(struct writer *w, const struct load_call *c, const struct 
 		w->used += (size_t)len;
 	}
 	if (w->t->kernel_events == MERGE_KERNEL_EXTENDED)
-		w->e.event_type = row ? EXTENDED_BASE + (uint32_t)(row - ioctl_rows)
-				      : EXTENDED_UNKNOWN;
+		w->e.event_type =
+			row ? EXTENDED_BASE + (uint32_t)(row - ioctl_rows) : EXTENDED_UNKNOWN;
 }
 
 static void kernel_step(struct writer *w, const struct item *i, enum ntrace_event_phase phase)

@@ -46,8 +46,8 @@ static char *text(const char *s)
 	return (char *)(s ? s : "");
 }
 
-#define ALLOCATE(array, list, count)                                                               \
-	(((array) = calloc((count) + 1, sizeof(*(array)))) &&                                      \
+#define ALLOCATE(array, list, count)                          \
+	(((array) = calloc((count) + 1, sizeof(*(array)))) && \
 		((list) = calloc((count) + 1, sizeof(*(list)))))
 
 static int add_files(Ntff__NtraceInfo *m, struct parts *p, const struct out_profile *f, size_t n)

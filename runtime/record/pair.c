@@ -7,8 +7,8 @@
  * span whose start was lost; a start alone stays open; of several starts with one id, which only a
  * damaged or hostile ring can hold, the first is the span.
  *
- * Kernel: one record per finished call.  A call that was announced while it was open and has finished
- * since gives two, with the same thread and start; the announcement then says nothing new.
+ * Kernel: one record per finished call.  A call that was announced while it was open and has
+ * finished since gives two, with the same thread and start; the announcement then says nothing new.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -98,8 +98,8 @@ static uint32_t find_thread(const struct timeline *t, uint64_t tid)
 
 /* ---- items -------------------------------------------------------------------------------- */
 
-static int add_item(
-	struct timeline *t, enum item_side side, enum item_kind kind, uint32_t first, struct item **ret)
+static int add_item(struct timeline *t, enum item_side side, enum item_kind kind, uint32_t first,
+	struct item **ret)
 {
 	struct item *i;
 	int rc = load_grow(&t->items, &t->item_cap, t->item_count + 1, sizeof(*t->items));
@@ -210,8 +210,9 @@ static int pair_runtime(struct timeline *t)
 	if (rc == 0)
 		rc = sort_entries(e, count, compare_ids, l);
 	for (size_t i = 0; rc == 0 && i < count; i = next) {
-		for (next = i + 1; next < count && e[next].key == e[i].key &&
-				   l->records[e[next].index].source == l->records[e[i].index].source;
+		for (next = i + 1;
+			next < count && e[next].key == e[i].key &&
+			l->records[e[next].index].source == l->records[e[i].index].source;
 			next++)
 			;
 		rc = pair_group(t, &e[i], next - i);

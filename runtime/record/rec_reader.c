@@ -2,17 +2,17 @@
 /*
  * rec_reader.c - yields the whole frames of a recording, and says what else there was.
  *
- * The reader looks at a segment through a window that moves forward; memory is bounded by the largest
- * frame.  A frame counts only when magic, length and checksum are right.  Where one is not, the reader
- * searches on byte by byte for the next that is, so a damaged spot costs the frames that it touches
- * and no more.  The last frame of a segment may lack bytes: that is what a kill leaves behind, and is
- * counted as cut, not as bad.
+ * The reader looks at a segment through a window that moves forward; memory is bounded by the
+ * largest frame.  A frame counts only when magic, length and checksum are right.  Where one is not,
+ * the reader searches on byte by byte for the next that is, so a damaged spot costs the frames that
+ * it touches and no more.  The last frame of a segment may lack bytes: that is what a kill leaves
+ * behind, and is counted as cut, not as bad.
  *
- * Bytes without a whole frame are `pending` until another whole frame follows (then they were skipped)
- * or the recording ends (then they were cut off).
+ * Bytes without a whole frame are `pending` until another whole frame follows (then they were
+ * skipped) or the recording ends (then they were cut off).
  *
- * A hostile file can make each byte look like the start of a large frame.  The search therefore hashes
- * at most SEARCH_BUDGET bytes per segment and gives up the rest of the segment beyond that.
+ * A hostile file can make each byte look like the start of a large frame.  The search therefore
+ * hashes at most SEARCH_BUDGET bytes per segment and gives up the rest of the segment beyond that.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -194,7 +194,8 @@ static int want(struct rec_reader *r, size_t n)
 {
 	if (available(r) >= n || r->eof)
 		return 0;
-	memmove(r->buf, r->buf + r->pos, available(r));
+	if (r->pos)
+		memmove(r->buf, r->buf + r->pos, available(r));
 	r->len -= r->pos;
 	r->pos = 0;
 	if (r->cap < n + READ_BYTES) {

@@ -2,8 +2,8 @@
 /*
  * rec_writer.c - appends frames to the segments of a recording.
  *
- * Frames gather in a buffer and reach the kernel at rec_writer_flush or when the buffer is full; from
- * then on they survive the death of this process.  A segment ends at a frame's end once it is
+ * Frames gather in a buffer and reach the kernel at rec_writer_flush or when the buffer is full;
+ * from then on they survive the death of this process.  A segment ends at a frame's end once it is
  * larger than REC_SEGMENT_BYTES.  The first error ends the recording: what is on disk stays a valid
  * prefix, at most with a torn last frame, which the reader cuts off.
  */
@@ -138,8 +138,7 @@ static int write_frame(struct rec_writer *w, enum rec_type type, uint16_t source
 	size_t head_size, const void *body, size_t body_size)
 {
 	static const uint8_t zero[8];
-	struct rec_frame f = {
-		.magic = REC_FRAME_MAGIC, .type = (uint16_t)type, .source = source};
+	struct rec_frame f = {.magic = REC_FRAME_MAGIC, .type = (uint16_t)type, .source = source};
 
 	if (w->error)
 		return w->error;

@@ -20,7 +20,7 @@
 
 #define REC_DIR "recording"
 #define REC_SEGMENT_FORMAT "segment-%06u.ntrec"
-#define REC_MAGIC "NTREC\0\0"	/* 8 bytes with the terminator */
+#define REC_MAGIC "NTREC\0\0" /* 8 bytes with the terminator */
 #define REC_FORMAT_VERSION 1u
 #define REC_FRAME_MAGIC 0x5246544eu /* "NTFR" */
 #define REC_MAX_PAYLOAD (16u << 20)
@@ -117,7 +117,8 @@ struct rec_writer; /* one thread */
 
 /* Creates directory `path` (must not exist: -EEXIST) and its first segment.  0 or -errno. */
 int rec_writer_open(const char *path, struct rec_writer **ret_writer);
-/* Appends a frame to the buffer.  0 or the first error ever met (sticky), e.g. -ENOSPC. */
+/* Appends a frame to the buffer; a large REC_RUNTIME batch becomes several.  0 or the first error
+ * ever met (sticky), e.g. -ENOSPC; -EMSGSIZE beyond REC_MAX_PAYLOAD. */
 int rec_writer_frame(struct rec_writer *w, enum rec_type type, uint16_t source, const void *head,
 	size_t head_size, const void *body, size_t body_size);
 /* Hands everything to the kernel.  0 or -errno. */
@@ -134,12 +135,12 @@ struct rec_reader; /* one thread */
 struct rec_damage {
 	uint64_t skipped_bytes;	 /* between frames that are whole */
 	uint64_t cut_bytes;	 /* behind the last whole frame */
-	uint64_t bad_frames;	 /* checksum or length wrong */
+	uint64_t bad_frames;	 /* checksum or length wrong, or a segment missing: one per place */
 	uint64_t unknown_frames; /* types this version does not know: skipped, not damage */
 };
 
-/* path: the recording directory, or a directory that holds one named REC_DIR.  -ENOENT: there is none;
- * -EPROTO: not a recording; -EPROTONOSUPPORT: a newer format version.  0 or -errno. */
+/* path: the recording directory, or a directory that holds one named REC_DIR.  -ENOENT: there is
+ * none; -EPROTO: not a recording; -EPROTONOSUPPORT: a newer format version.  0 or -errno. */
 int rec_reader_open(const char *path, struct rec_reader **ret_reader);
 /* Next whole frame: 1 and the frame (valid until the next call), 0 at the end, -errno. */
 int rec_reader_next(

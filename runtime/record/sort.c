@@ -32,7 +32,9 @@ static size_t *find_runs(
 	size_t n = 0, cap = 64;
 	size_t *ends = malloc(cap * sizeof(*ends));
 
-	for (size_t i = 1; ends && i <= count; i++) {
+	if (!ends)
+		return NULL;
+	for (size_t i = 1; i <= count; i++) {
 		if (i < count && !misplaced(s, &e[i - 1], &e[i]))
 			continue;
 		if (n == cap) {

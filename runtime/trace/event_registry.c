@@ -31,14 +31,14 @@ static const struct trace_field fields_begin[] __attribute__((unused)) = {{0, 0,
 /* clang-format on */
 
 static const struct trace_event_info events[TRACE_TYPE_COUNT] = {
-#define EVENT(num, id, text, source, cat)                                                          \
-	[num] = {                                                                                  \
-		.number = (num),                                                                   \
-		.category = TRACE_##cat,                                                           \
-		.name_source = NAME_##source,                                                      \
-		.name = (text),                                                                    \
-		.fields = fields_##id + 1,                                                         \
-		.field_count = ARRAY_SIZE(fields_##id) - 1,                                        \
+#define EVENT(num, id, text, source, cat)                   \
+	[num] = {                                           \
+		.number = (num),                            \
+		.category = TRACE_##cat,                    \
+		.name_source = NAME_##source,               \
+		.name = (text),                             \
+		.fields = fields_##id + 1,                  \
+		.field_count = ARRAY_SIZE(fields_##id) - 1, \
 	},
 #define FIELD(id, phase, offset, type, key, form)
 #include "runtime/trace/event_registry.def"

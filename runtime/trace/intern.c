@@ -42,8 +42,8 @@ static void sip_word(struct sip *s, uint64_t word)
 uint64_t intern_hash(const char *text, size_t len)
 {
 	/* "somepseudorandomlygeneratedbytes" with a zero key */
-	struct sip s = {0x736f6d6570736575u, 0x646f72616e646f6du, 0x6c7967656e657261u,
-		0x7465646279746573u};
+	struct sip s = {
+		0x736f6d6570736575u, 0x646f72616e646f6du, 0x6c7967656e657261u, 0x7465646279746573u};
 	size_t total = len + 1; /* with the 0xFF */
 	size_t rest = len % 8;
 	uint64_t word = 0;

@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #define RECORD_WORDS (sizeof(struct trace_record) / sizeof(uint64_t))
+#define PREFETCH 4u /* slots; a ring is larger than the caches that are near */
 
 uint64_t ring_bytes(uint32_t capacity)
 {
@@ -55,17 +56,19 @@ static void record_store(struct ring_slot *slot, const struct trace_record *r)
 
 uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t track_nc)
 {
-	struct ring_slot *slot;
+	struct ring_slot *slot, *ahead;
 	uint64_t pos, seen;
 
 	atomic_fetch_add_explicit(&w->head->emitted, 1, memory_order_relaxed);
-	r->id = atomic_fetch_add_explicit(&w->head->next_id, 1, memory_order_relaxed) + 1;
-	r->nc_local_id = r->id;
+	pos = atomic_fetch_add_explicit(&w->head->head, 1, memory_order_relaxed);
+	slot = &w->slots[pos & (w->capacity - 1)];
+	ahead = &w->slots[(pos + PREFETCH) & (w->capacity - 1)];
+	__builtin_prefetch(ahead, 1);
+	__builtin_prefetch((const char *)ahead + 64, 1);
+	r->id = r->nc_local_id = pos + 1;
 	if (r->tracking_id == 0)
 		r->tracking_id = r->id | (uint64_t)track_nc << 50;
 
-	pos = atomic_fetch_add_explicit(&w->head->head, 1, memory_order_relaxed);
-	slot = &w->slots[pos & (w->capacity - 1)];
 	seen = atomic_load_explicit(&slot->stamp, memory_order_acquire);
 	if ((seen & 1) != 0 || seen > 2 * pos ||
 		!atomic_compare_exchange_strong_explicit(&slot->stamp, &seen, 2 * pos + 1,

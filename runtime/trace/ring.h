@@ -76,12 +76,11 @@ struct ctl_name {
 };
 
 struct ring_head {
-	_Atomic uint64_t head; /* positions claimed */
+	_Atomic uint64_t head; /* positions claimed; the record of position p has id p + 1 */
 	uint64_t pad0[7];
 	_Atomic uint64_t emitted; /* events whose emission began; counted apart from head */
 	_Atomic uint64_t slot_busy;
-	_Atomic uint64_t next_id; /* sequence within the core, from 1 */
-	uint64_t pad1[5];
+	uint64_t pad1[6];
 };
 
 struct ring_slot {

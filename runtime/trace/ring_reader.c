@@ -256,8 +256,8 @@ static bool pass_unwritten(
 }
 
 /* Takes the record of the cursor when it is whole.  1 taken, 0 lost, -1 not there yet. */
-static int take_record(struct ring_view *v, struct trace_record *to, uint64_t busy, bool dead,
-	uint64_t now_ns)
+static int take_record(
+	struct ring_view *v, struct trace_record *to, uint64_t busy, bool dead, uint64_t now_ns)
 {
 	const struct ring_slot *slot = &v->slots[v->cursor & (v->capacity - 1)];
 	uint64_t want = 2 * v->cursor + 2;
@@ -406,7 +406,7 @@ void ctl_reader_counters(const struct ctl_reader *r, uint32_t i, uint32_t *ret_n
 	}
 	if (*ret_nc_idx == TRACE_NC_UNKNOWN) {
 		ret->no_ring = atomic_load_explicit(&r->ctl->no_ring, memory_order_acquire);
-		ret->emitted += atomic_load_explicit(
-			&r->ctl->emitted_no_ring, memory_order_acquire);
+		ret->emitted +=
+			atomic_load_explicit(&r->ctl->emitted_no_ring, memory_order_acquire);
 	}
 }

@@ -53,9 +53,8 @@ static uint32_t ring_index(uint32_t nc)
 	return nc < TRACE_MAX_NC ? nc : NO_CORE;
 }
 
-static uint64_t emit(struct boot_ns when, uint32_t nc, enum trace_type type,
-	enum trace_phase phase, uint64_t tracking, uint32_t status, const void *payload,
-	size_t size)
+static uint64_t emit(struct boot_ns when, uint32_t nc, enum trace_type type, enum trace_phase phase,
+	uint64_t tracking, uint32_t status, const void *payload, size_t size)
 {
 	uint32_t index = ring_index(nc);
 	struct trace_record r;
@@ -137,8 +136,7 @@ static int open_locked(void)
 	if (rc < 0)
 		return rc;
 	state.open = true;
-	atomic_store_explicit(
-		&trace_gate.enable, state.control.ctl->enable, memory_order_release);
+	atomic_store_explicit(&trace_gate.enable, state.control.ctl->enable, memory_order_release);
 	return 0;
 }
 

@@ -31,8 +31,7 @@ extern struct trace_gate trace_gate;
 
 static inline bool trace_on(void)
 {
-	const _Atomic uint32_t *e =
-		atomic_load_explicit(&trace_gate.enable, memory_order_relaxed);
+	const _Atomic uint32_t *e = atomic_load_explicit(&trace_gate.enable, memory_order_relaxed);
 
 	return (atomic_load_explicit(&e[CTL_SUB_API], memory_order_relaxed) |
 		       atomic_load_explicit(&e[CTL_SUB_INSPECT], memory_order_relaxed) |

@@ -63,8 +63,8 @@ TEST("registry: fields lie in the payload and do not overlap", "[registry]")
 }
 
 /* Value of the field with this key, from a payload. */
-static long long value_of(
-	enum trace_type type, enum trace_phase phase, const char *key, const void *payload, size_t size)
+static long long value_of(enum trace_type type, enum trace_phase phase, const char *key,
+	const void *payload, size_t size)
 {
 	const struct trace_event_info *e = trace_event_info(type);
 	uint8_t data[TRACE_PAYLOAD_BYTES] = {0};
@@ -76,7 +76,7 @@ static long long value_of(
 	return -1;
 }
 
-#define SHOWN(type, phase, payload, key)                                                           \
+#define SHOWN(type, phase, payload, key) \
 	value_of(TRACE_##type, TRACE_##phase, key, &(payload), sizeof(payload))
 
 TEST("registry: payload structures agree with the rows", "[registry]")
@@ -118,9 +118,13 @@ TEST("registry: payloads of device memory agree with the rows", "[registry]")
 {
 	struct trace_dmem_copy copy = {
 		.mem_type = 2, .mem_handle = 1ull << 40, .offset = 0xfffffff0u, .size = 9};
-	struct trace_mem_alloc alloc = {.hbm_idx = 1, .usage_type = 12, .is_nc_hbm = 1, .mla_idx = 4};
+	struct trace_mem_alloc alloc = {
+		.hbm_idx = 1, .usage_type = 12, .is_nc_hbm = 1, .mla_idx = 4};
 	struct trace_mem_alloc_stop got = {1, 2, 3, 4, 5};
-	struct trace_mem_free gone = {.hbm_idx = 1, .is_nc_hbm = 1, .mla_idx = 2, .usage_type = 12,
+	struct trace_mem_free gone = {.hbm_idx = 1,
+		.is_nc_hbm = 1,
+		.mla_idx = 2,
+		.usage_type = 12,
 		.physical_address = 6};
 	struct trace_mem_free_stop freed = {7, 8, 9};
 

@@ -28,7 +28,7 @@ TEST("header: everything that is written is read back", "[record]")
 		.kernel_ring_bytes = 4u << 20,
 		.ring_capacity = 4294967295u,
 	};
-	struct rec_header h;
+	struct rec_header h = {0};
 	_cleanup_free_ char *text = NULL;
 
 	REQUIRE_EQ(rec_header_text(&info, &text), 0);
@@ -57,15 +57,16 @@ TEST("header: keys are sorted and the unknown is left out", "[record]")
 	_cleanup_free_ char *text = NULL;
 
 	REQUIRE_EQ(rec_header_text(&info, &text), 0);
-	CHECK_STR(text, "{\"config\":{\"all_processes\":false},\"format\":\"ntrace-recording\","
-			"\"hooks\":[],\"ioctl_hash\":\"0x0000000000000001\",\"is_virtual\":false,"
-			"\"producer\":\"p\",\"registry_hash\":\"0xabcdef0123456789\",\"version\":1}");
+	CHECK_STR(text,
+		"{\"config\":{\"all_processes\":false},\"format\":\"ntrace-recording\","
+		"\"hooks\":[],\"ioctl_hash\":\"0x0000000000000001\",\"is_virtual\":false,"
+		"\"producer\":\"p\",\"registry_hash\":\"0xabcdef0123456789\",\"version\":1}");
 }
 
 TEST("header: a host name that is not UTF-8 still gives valid JSON", "[record]")
 {
 	struct rec_header_info info = {.host = "m\xfcller"};
-	struct rec_header h;
+	struct rec_header h = {0};
 	_cleanup_free_ char *text = NULL;
 
 	REQUIRE_EQ(rec_header_text(&info, &text), 0);
@@ -76,10 +77,11 @@ TEST("header: a host name that is not UTF-8 still gives valid JSON", "[record]")
 
 TEST("header: wrong types and unknown keys are as if absent, other texts are refused", "[record]")
 {
-	static const char odd[] = "{\"producer\":7,\"hooks\":[1,\"h\",null],\"config\":[],"
-				  "\"registry_hash\":\"0xzz\",\"is_virtual\":\"yes\",\"future\":{}}";
+	static const char odd[] =
+		"{\"producer\":7,\"hooks\":[1,\"h\",null],\"config\":[],"
+		"\"registry_hash\":\"0xzz\",\"is_virtual\":\"yes\",\"future\":{}}";
 	static const char *const refused[] = {"", "[]", "7", "{\"a\":", "{} x", "\xff"};
-	struct rec_header h;
+	struct rec_header h = {0};
 
 	REQUIRE_EQ(rec_header_parse(odd, strlen(odd), &h), 0);
 	CHECK(h.info.producer == NULL && h.info.host == NULL);
@@ -98,7 +100,7 @@ TEST("header: wrong types and unknown keys are as if absent, other texts are ref
 TEST("header: its text may be cut anywhere without harm", "[record]")
 {
 	struct rec_header_info info = {.producer = "p", .instance_id = "i", .hooks = hooks};
-	struct rec_header h;
+	struct rec_header h = {0};
 	_cleanup_free_ char *text = NULL;
 
 	REQUIRE_EQ(rec_header_text(&info, &text), 0);

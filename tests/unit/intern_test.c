@@ -17,7 +17,7 @@ static const struct {
 	{"", 0x30406ea523c53defu, 121655548788208u},
 	{"a", 0x719b50b9a4f0e9f3u, 933183196555764u},
 	{"add_vectors", 0x4a1ef3e462726e6eu, 831112183180911u},
-	{"0123456", 0x73aba660808c83e2u, 1027358333895651u},  /* 7 bytes and the end mark: a word */
+	{"0123456", 0x73aba660808c83e2u, 1027358333895651u}, /* 7 bytes and the end mark: a word */
 	{"01234567", 0x5afa6202e1213f4du, 670714459930446u}, /* a word, then the end mark */
 	{"The quick brown fox jumps over the lazy dog", 0x8dd2037fb281e249u, 566796944007754u},
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * merge_test.c - what the merge makes of events: spans and parents, driver work, links, under losses and
- * equal times.  Each case is a synthetic recording of a few records; every result is also held against the
- * invariants of trace_file.h.
+ * merge_test.c - what the merge makes of events: spans and parents, driver work, links, under
+ * losses and equal times.  Each case is a synthetic recording of a few records; every result is
+ * also held against the invariants of trace_file.h.
  */
 #include "tests/shim/shim.h"
 #include "tests/unit/recording_fixture.h"
@@ -144,7 +144,7 @@ TEST("merge: the nearest span that contains an event on its thread is its parent
 	fx_record(&fx, TRACE_GENERIC, TRACE_INSTANT, 8, TID, 500);
 	fx_records(&fx, FX_SOURCE);
 	REQUIRE(merged(&fx, 0));
-	static const uint64_t parents[] = {[1] = 0, 0, 1, 2, 1, 0, 0, 0, 3};
+	static const uint64_t parents[] = {[1] = 0, 1, 2, 1, 0, 0, 0, 3};
 	for (uint64_t id = 1; id <= 8; id++) {
 		test_info("id %d", (int)id);
 		CHECK_EQ(fx_parent(&fx, id), parents[id]);
@@ -245,8 +245,13 @@ TEST("merge: a span whose stop was lost stays open and does not adopt what comes
 TEST("merge: killed in the middle, everything is there and what was running is open", "[merge]")
 {
 	struct fixture fx;
-	struct fx_call hanging = {.tid = TID, .request = REQUEST_COPY, .from = 300, .open = true,
-		.cpu = 0xffff, .nargs = 4, .args = {77, 4096, 0, 1}};
+	struct fx_call hanging = {.tid = TID,
+		.request = REQUEST_COPY,
+		.from = 300,
+		.open = true,
+		.cpu = 0xffff,
+		.nargs = 4,
+		.args = {77, 4096, 0, 1}};
 
 	REQUIRE(fx_open(&fx));
 	fx_record(&fx, TRACE_TENSOR_WRITE, TRACE_START, 1, TID, 100);
@@ -262,12 +267,14 @@ TEST("merge: killed in the middle, everything is there and what was running is o
 	fx_free(&fx);
 }
 
-TEST("merge: a call that was announced and then finished is one span; the second announcement of one "
+TEST("merge: a call that was announced and then finished is one span; the second announcement of "
+     "one "
      "still open says nothing new",
 	"[merge]")
 {
 	struct fixture fx;
-	struct fx_call c = {.tid = TID, .request = REQUEST_COPY, .from = 300, .to = 500, .nargs = 0};
+	struct fx_call c = {
+		.tid = TID, .request = REQUEST_COPY, .from = 300, .to = 500, .nargs = 0};
 
 	REQUIRE(fx_open(&fx));
 	fx_span(&fx, TRACE_TENSOR_WRITE, 1, TID, 100, 900);
@@ -327,8 +334,13 @@ TEST("merge: ids used twice give one span and instants, and no id has two spans"
 TEST("merge: driver work is summed at every level, over the span's own thread", "[merge]")
 {
 	struct fixture fx;
-	struct fx_call failing = {.tid = TID, .request = NEURON_IOCTL_MEM_FREE, .from = 610,
-		.to = 615, .result = -EACCES, .nargs = 2, .args = {5}};
+	struct fx_call failing = {.tid = TID,
+		.request = NEURON_IOCTL_MEM_FREE,
+		.from = 610,
+		.to = 615,
+		.result = -EACCES,
+		.nargs = 2,
+		.args = {5}};
 
 	REQUIRE(fx_open(&fx));
 	fx_span(&fx, TRACE_EXECUTE_API, 1, TID, 100, 900);
@@ -377,14 +389,32 @@ TEST("merge: copies that overlap count their union, never more than the span", "
 TEST("merge: a driver call carries name, arguments and result", "[merge]")
 {
 	struct fixture fx;
-	struct fx_call free_call = {.tid = TID, .request = NEURON_IOCTL_MEM_FREE, .from = 300,
-		.to = 310, .result = -ENOENT, .nargs = 2, .args = {99}};
-	struct fx_call unknown = {.tid = TID, .request = 0xc0de4effu, .from = 400, .to = 401,
-		.result = 3, .flags = NEV_F_UNKNOWN};
-	struct fx_call fault = {.tid = TID, .request = REQUEST_COPY, .from = 500, .to = 501,
-		.result = -EFAULT, .flags = NEV_F_ARG_FAULT, .nargs = 4};
-	struct fx_call core = {.tid = TID, .request = NEURON_IOCTL_SEMAPHORE_READ, .from = 600,
-		.to = 601, .nargs = 2, .args = {2, 5}};
+	struct fx_call free_call = {.tid = TID,
+		.request = NEURON_IOCTL_MEM_FREE,
+		.from = 300,
+		.to = 310,
+		.result = -ENOENT,
+		.nargs = 2,
+		.args = {99}};
+	struct fx_call unknown = {.tid = TID,
+		.request = 0xc0de4effu,
+		.from = 400,
+		.to = 401,
+		.result = 3,
+		.flags = NEV_F_UNKNOWN};
+	struct fx_call fault = {.tid = TID,
+		.request = REQUEST_COPY,
+		.from = 500,
+		.to = 501,
+		.result = -EFAULT,
+		.flags = NEV_F_ARG_FAULT,
+		.nargs = 4};
+	struct fx_call core = {.tid = TID,
+		.request = NEURON_IOCTL_SEMAPHORE_READ,
+		.from = 600,
+		.to = 601,
+		.nargs = 2,
+		.args = {2, 5}};
 
 	REQUIRE(fx_open(&fx));
 	fx_copy(&fx, TID, 100, 200, 4096);
@@ -452,8 +482,8 @@ TEST("merge: kernel spans as extended types or not at all; driver work does not 
 
 /* ---- links -------------------------------------------------------------------------------- */
 
-static void device_run(struct fixture *fx, uint64_t id, uint32_t nc, uint32_t exec_id, uint64_t from,
-	uint64_t to)
+static void device_run(
+	struct fixture *fx, uint64_t id, uint32_t nc, uint32_t exec_id, uint64_t from, uint64_t to)
 {
 	struct trace_record *r = fx_record(fx, TRACE_DEVICE_EXEC, TRACE_START, id, 0, from);
 
@@ -533,7 +563,8 @@ TEST("merge: without its submit record a device run links to the nrt_execute", "
 
 /* ---- clocks ------------------------------------------------------------------------------- */
 
-TEST("merge: a step of the realtime clock is an instant; times go on with the first offset", "[merge]")
+TEST("merge: a step of the realtime clock is an instant; times go on with the first offset",
+	"[merge]")
 {
 	struct fixture fx;
 

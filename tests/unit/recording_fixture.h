@@ -3,8 +3,8 @@
  * recording_fixture.h - synthetic recordings for tests: a few lines per event, then the merge.
  *
  * Times are given in ns since FX_BOOT (a BOOTTIME); epoch time at output is FX_REAL later by
- * FX_OFFSET.  Records gather per call of fx_records and are written as one frame; calls as one frame
- * each.
+ * FX_OFFSET.  Records gather per call of fx_records and are written as one frame; calls as one
+ * frame each.
  */
 #ifndef NTRACE_TESTS_RECORDING_FIXTURE_H
 #define NTRACE_TESTS_RECORDING_FIXTURE_H
@@ -56,7 +56,8 @@ static inline void fx_frame(
 /* A clock snapshot at a relative time with an offset that differs from FX_OFFSET by `step`. */
 static inline void fx_clock(struct fixture *fx, uint64_t at, int64_t step)
 {
-	struct clock_snapshot s = {.boot_before = FX_BOOT + at - 50, .boot_after = FX_BOOT + at + 50};
+	struct clock_snapshot s = {
+		.boot_before = FX_BOOT + at - 50, .boot_after = FX_BOOT + at + 50};
 
 	s.realtime = FX_EPOCH + at + (uint64_t)step;
 	s.monotonic = s.monotonic_raw = FX_BOOT + at;
@@ -199,8 +200,7 @@ static inline void fx_name(struct fixture *fx, uint64_t id, const char *text)
 {
 	struct rec_name head = {.id = id};
 
-	rec_writer_frame(
-		fx->w, REC_NAME, FX_SOURCE, &head, sizeof(head), text, strlen(text));
+	rec_writer_frame(fx->w, REC_NAME, FX_SOURCE, &head, sizeof(head), text, strlen(text));
 }
 
 static inline void fx_end(struct fixture *fx)

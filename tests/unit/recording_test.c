@@ -88,7 +88,8 @@ static size_t write_small(const char *path)
 	if (rec_writer_open(path, &w) < 0)
 		return 0;
 	for (uint16_t i = 0; i < 12; i++, n++)
-		if (rec_writer_frame(w, (enum rec_type)(1 + i % 12), i, text, i, text + 3, i % 5) < 0)
+		if (rec_writer_frame(w, (enum rec_type)(1 + i % 12), i, text, i, text + 3, i % 5) <
+			0)
 			n = 0;
 	return rec_writer_close(w) == 0 ? n : 0;
 }
@@ -196,7 +197,8 @@ TEST("recording: a frame beyond the limit is refused, a runtime's large batch is
 
 		memcpy(&h, payload, sizeof(h));
 		CHECK_EQ(h.nc_idx, 3);
-		for (size_t at = sizeof(h); at < f->size; at += sizeof(struct trace_record), got++) {
+		for (size_t at = sizeof(h); at < f->size;
+			at += sizeof(struct trace_record), got++) {
 			struct trace_record rec;
 
 			memcpy(&rec, payload + at, sizeof(rec));

@@ -285,10 +285,27 @@ int vdev_in_child(int (*fn)(void *), void *arg)
 	return pid < 0 || waitpid(pid, &status, 0) != pid ? -1 : status_code(status);
 }
 
+int vdev_set_cinit(int fd, unsigned core, uint32_t state, uint32_t *ret_state)
+{
+	struct neuron_cinit_set a = {.nc_id = core, .state = state};
+	int r = vdev_call(fd, NEURON_IOCTL_CINIT_SET_STATE, &a);
+
+	*ret_state = a.new_state;
+	return r;
+}
+
+void *vdev_start_cinit(void *arg)
+{
+	struct vdev_cinit_waiter *w = arg;
+
+	w->result = vdev_set_cinit(w->fd, 0, NEURON_CINIT_STARTED, &w->state);
+	return NULL;
+}
+
 /* ---- a core ------------------------------------------------------------------------------ */
 
-int vdev_client_open(
-	struct vdev_client *c, const struct vdev_run *run, int fd, unsigned core, uint32_t ring_size)
+int vdev_client_open(struct vdev_client *c, const struct vdev_run *run, int fd, unsigned core,
+	uint32_t ring_size)
 {
 	struct neuron_notifications_init_v2 nq = {
 		.nq_dev_id = core,
@@ -306,8 +323,7 @@ int vdev_client_open(
 	if (r == 0)
 		r = vdev_alloc(fd, 1 << 18, &c->program);
 	if (r == 0)
-		r = vdev_alloc(
-			fd, VDEV_MAX_BINDINGS * sizeof(struct vdev_binding), &c->table);
+		r = vdev_alloc(fd, VDEV_MAX_BINDINGS * sizeof(struct vdev_binding), &c->table);
 	if (r < 0)
 		return r;
 	queue.tx_handle = c->program;

@@ -16,11 +16,11 @@
 
 /* What a machine must have for these tests; NULL when it has. */
 const char *vdev_missing(void);
-#define NEED_VDEV()                                                                                \
-	do {                                                                                       \
-		const char *missing_ = vdev_missing();                                             \
-		if (missing_)                                                                      \
-			SKIP(missing_);                                                            \
+#define NEED_VDEV()                                    \
+	do {                                           \
+		const char *missing_ = vdev_missing(); \
+		if (missing_)                          \
+			SKIP(missing_);                \
 	} while (0)
 
 struct vdev_run {
@@ -62,6 +62,15 @@ void *vdev_map(const struct vdev_run *run, unsigned device, uint64_t handle, uin
 /* Runs fn in a forked child; its return value (0..255), or 128+n, or -1. */
 int vdev_in_child(int (*fn)(void *), void *arg);
 
+/* CINIT_SET_STATE: its result and the state that holds. */
+int vdev_set_cinit(int fd, unsigned core, uint32_t state, uint32_t *ret_state);
+/* The same for core 0 and STARTED, as a thread's body; arg is one of these. */
+struct vdev_cinit_waiter {
+	int fd, result;
+	uint32_t state;
+};
+void *vdev_start_cinit(void *arg);
+
 /* A core with its ring, program and binding table. */
 struct vdev_client {
 	int fd;
@@ -73,8 +82,8 @@ struct vdev_client {
 };
 
 /* Makes a ring of ring_size bytes and binds an exec queue; 0 or -errno. */
-int vdev_client_open(
-	struct vdev_client *c, const struct vdev_run *run, int fd, unsigned core, uint32_t ring_size);
+int vdev_client_open(struct vdev_client *c, const struct vdev_run *run, int fd, unsigned core,
+	uint32_t ring_size);
 void vdev_client_close(struct vdev_client *c); /* not the fd */
 /* Writes a program image and the binding table. */
 int vdev_client_load(struct vdev_client *c, const struct vdev_step *steps, uint32_t step_count,

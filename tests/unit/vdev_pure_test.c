@@ -23,12 +23,12 @@ TEST("vdev: every 16-bit float survives the way to float and back", "[vdev]")
 		float half = vdev_float16_to_float((uint16_t)bits);
 		float brain = vdev_bfloat16_to_float((uint16_t)bits);
 
-		if (nan16 ? !isnan(half) || !isnan(vdev_float16_to_float(
-						   vdev_float_to_float16(half)))
+		if (nan16 ? !isnan(half) ||
+					!isnan(vdev_float16_to_float(vdev_float_to_float16(half)))
 			  : vdev_float_to_float16(half) != bits)
 			wrong++;
 		if (nan_b ? !isnan(brain) || !isnan(vdev_bfloat16_to_float(
-						    vdev_float_to_bfloat16(brain)))
+						     vdev_float_to_bfloat16(brain)))
 			  : vdev_float_to_bfloat16(brain) != bits)
 			wrong++;
 	}
@@ -45,18 +45,18 @@ TEST("vdev: conversion to 16-bit floats rounds to nearest, ties to even", "[vdev
 		{-0.0f, 0x8000, 0x8000},
 		{1.0f, 0x3c00, 0x3f80},
 		{-2.5f, 0xc100, 0xc020},
-		{0x1.002p0f, 0x3c00, 0x3f80},	/* half: tie, even below */
-		{0x1.006p0f, 0x3c02, 0x3f80},	/* half: tie, even above */
-		{0x1.01p0f, 0x3c04, 0x3f80},	/* bfloat16: tie, even below */
-		{0x1.03p0f, 0x3c0c, 0x3f82},	/* bfloat16: tie, even above */
+		{0x1.002p0f, 0x3c00, 0x3f80}, /* half: tie, even below */
+		{0x1.006p0f, 0x3c02, 0x3f80}, /* half: tie, even above */
+		{0x1.01p0f, 0x3c04, 0x3f80},  /* bfloat16: tie, even below */
+		{0x1.03p0f, 0x3c0c, 0x3f82},  /* bfloat16: tie, even above */
 		{65504.0f, 0x7bff, 0x4780},
-		{65519.0f, 0x7bff, 0x4780},	/* below the half's tie to infinity */
+		{65519.0f, 0x7bff, 0x4780}, /* below the half's tie to infinity */
 		{65520.0f, 0x7c00, 0x4780},
-		{0x1p-24f, 0x0001, 0x3380},	/* smallest half */
-		{0x1p-25f, 0x0000, 0x3300},	/* tie to zero */
+		{0x1p-24f, 0x0001, 0x3380}, /* smallest half */
+		{0x1p-25f, 0x0000, 0x3300}, /* tie to zero */
 		{0x1.000002p-25f, 0x0001, 0x3300},
-		{0x1.ffcp-15f, 0x03ff, 0x3880}, /* largest subnormal half */
-		{0x1.ffep-15f, 0x0400, 0x3880}, /* tie into the normal ones */
+		{0x1.ff8p-15f, 0x03ff, 0x3880}, /* largest subnormal half */
+		{0x1.ffcp-15f, 0x0400, 0x3880}, /* tie into the normal ones */
 		{0x1.fffffep127f, 0x7c00, 0x7f80},
 		{INFINITY, 0x7c00, 0x7f80},
 		{-INFINITY, 0xfc00, 0xff80},
@@ -127,7 +127,7 @@ TEST("vdev: the mark search takes the first window and steps two past a blocked 
 		{"........", 0, 7, 1, 0, 8},
 		{"........", 0, 7, 8, 0, 8},
 		{"........", 3, 5, 3, 3, 3},
-		{"x.......", 0, 7, 2, 2, 7},  /* core 1 is stepped over */
+		{"x.......", 0, 7, 2, 2, 7},	  /* core 1 is stepped over */
 		{"x.......", 0, 7, 7, -EBUSY, 7}, /* and so the only window of 7 is missed */
 		{"..x.....", 0, 7, 3, 4, 5},
 		{"x.x.x.x.", 0, 7, 1, -EBUSY, 1}, /* each step lands on a taken core */
@@ -180,8 +180,8 @@ TEST("vdev: marks are given back only by their owner, maps are relative to the d
 TEST("vdev: a step is refused when any operand could leave its binding", "[vdev]")
 {
 	static uint8_t data[64];
-	const struct vdev_bound bounds[3] = {{.data = data, .size = 64}, {.data = data, .size = 32},
-		{.data = NULL, .size = 0}};
+	const struct vdev_bound bounds[3] = {
+		{.data = data, .size = 64}, {.data = data, .size = 32}, {.data = NULL, .size = 0}};
 	const struct {
 		struct vdev_step step;
 		int result;
@@ -195,9 +195,19 @@ TEST("vdev: a step is refused when any operand could leave its binding", "[vdev]
 		{{.op = VDEV_OP_COPY, .dtype = VDEV_FP8_E4, .src0 = 0, .dst = 1, .count = 32}, 0},
 		{{.op = VDEV_OP_ADD, .dtype = VDEV_FP8_E4, .src0 = 0, .dst = 1, .count = 1},
 			-EINVAL},
-		{{.op = VDEV_OP_ADD, .dtype = VDEV_INT8, .src0 = 0, .src1 = 1, .dst = 1, .count = 32},
+		{{.op = VDEV_OP_ADD,
+			 .dtype = VDEV_INT8,
+			 .src0 = 0,
+			 .src1 = 1,
+			 .dst = 1,
+			 .count = 32},
 			0},
-		{{.op = VDEV_OP_ADD, .dtype = VDEV_INT8, .src0 = 0, .src1 = 1, .dst = 0, .count = 33},
+		{{.op = VDEV_OP_ADD,
+			 .dtype = VDEV_INT8,
+			 .src0 = 0,
+			 .src1 = 1,
+			 .dst = 0,
+			 .count = 33},
 			-EINVAL},
 		{{.op = VDEV_OP_ADD, .dtype = VDEV_INT8, .src1 = VDEV_NO_BINDING, .count = 1},
 			-EINVAL},
@@ -224,8 +234,10 @@ TEST("vdev: the ring flips its phase each lap and keeps the newest", "[vdev]")
 	for (uint16_t i = 0; i < 10; i++) {
 		struct vdev_notification got;
 
-		vdev_ring_write(&ring, (struct vdev_notification){.launch = i, .custom = 7,
-					       .subtype = VDEV_NOTE_END, .timestamp_ps = 100u + i});
+		vdev_ring_write(&ring, (struct vdev_notification){.launch = i,
+					       .custom = 7,
+					       .subtype = VDEV_NOTE_END,
+					       .timestamp_ps = 100u + i});
 		memcpy(&got, bytes + i % 4 * sizeof(got), sizeof(got));
 		CHECK_EQ(got.launch, i);
 		CHECK_EQ(got.custom, 7);

@@ -132,8 +132,8 @@ static int read_tensor(struct worker *w, const nrt_tensor_t *t, size_t size)
 	return 0;
 }
 
-static int execute_all(struct worker *w, nrt_model_t *model, nrt_tensor_set_t *in,
-	nrt_tensor_set_t *out)
+static int execute_all(
+	struct worker *w, nrt_model_t *model, nrt_tensor_set_t *in, nrt_tensor_set_t *out)
 {
 	for (unsigned i = 0; i < w->options->executions; i++) {
 		NRT_STATUS status = nrt_execute(model, in, out);
@@ -152,18 +152,18 @@ static int execute_all(struct worker *w, nrt_model_t *model, nrt_tensor_set_t *i
 }
 
 /* Allocates every tensor of the model into its set, writes the inputs. */
-static int make_tensors(struct worker *w, const nrt_tensor_info_array_t *info, nrt_tensor_t **tensors,
-	nrt_tensor_set_t *in, nrt_tensor_set_t *out)
+static int make_tensors(struct worker *w, const nrt_tensor_info_array_t *info,
+	nrt_tensor_t **tensors, nrt_tensor_set_t *in, nrt_tensor_set_t *out)
 {
 	for (uint64_t i = 0; i < info->tensor_count; i++) {
 		const nrt_tensor_info_t *t = &info->tensor_array[i];
 		bool input = t->usage == NRT_TENSOR_USAGE_INPUT;
-		NRT_STATUS status = nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, (int)w->core,
-			t->size, t->name, &tensors[i]);
+		NRT_STATUS status = nrt_tensor_allocate(
+			NRT_TENSOR_PLACEMENT_DEVICE, (int)w->core, t->size, t->name, &tensors[i]);
 
 		if (!status)
-			status = nrt_add_tensor_to_tensor_set(
-				input ? in : out, t->name, tensors[i]);
+			status =
+				nrt_add_tensor_to_tensor_set(input ? in : out, t->name, tensors[i]);
 		if (status)
 			return complain(w, "nrt_tensor_allocate", status);
 		if (input && write_tensor(w, tensors[i], i, t->size))
@@ -270,9 +270,9 @@ static const char usage[] =
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
-	static const struct option longs[] = {{"executions", 1, NULL, 'e'}, {"threads", 1, NULL, 't'},
-		{"size", 1, NULL, 's'}, {"model", 1, NULL, 'm'}, {"check", 0, NULL, 'c'},
-		{"pause-us", 1, NULL, 'p'}, {NULL, 0, NULL, 0}};
+	static const struct option longs[] = {{"executions", 1, NULL, 'e'},
+		{"threads", 1, NULL, 't'}, {"size", 1, NULL, 's'}, {"model", 1, NULL, 'm'},
+		{"check", 0, NULL, 'c'}, {"pause-us", 1, NULL, 'p'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {

@@ -144,8 +144,8 @@ NRT_API NRT_STATUS nrt_get_tensor_from_tensor_set(
  * NRT_INVALID: not such a model, or no such core.  NRT_UNSUPPORTED_NEFF_VERSION: a model of the
  * vendor's compiler.  NRT_RESOURCE: no device memory left.
  */
-NRT_API NRT_STATUS nrt_load(const void *neff_bytes, size_t size, int32_t vnc, int32_t vnc_count,
-	nrt_model_t **model);
+NRT_API NRT_STATUS nrt_load(
+	const void *neff_bytes, size_t size, int32_t vnc, int32_t vnc_count, nrt_model_t **model);
 
 /* Unloads the model; the handle dies.  Waits for an execution of it. */
 NRT_API NRT_STATUS nrt_unload(nrt_model_t *model);

@@ -14,27 +14,27 @@ extern "C" {
 
 typedef enum {
 	NRT_SUCCESS = 0,
-	NRT_FAILURE = 1,			/* none of the following */
-	NRT_INVALID = 2,			/* an argument or setting is not acceptable */
-	NRT_INVALID_HANDLE = 3,			/* not a live object of this library */
-	NRT_RESOURCE = 4,			/* out of device or host memory, or another resource */
-	NRT_TIMEOUT = 5,			/* an operation did not end in time */
-	NRT_HW_ERROR = 6,			/* the device failed */
+	NRT_FAILURE = 1,	/* none of the following */
+	NRT_INVALID = 2,	/* an argument or setting is not acceptable */
+	NRT_INVALID_HANDLE = 3, /* not a live object of this library */
+	NRT_RESOURCE = 4,	/* out of device or host memory, or another resource */
+	NRT_TIMEOUT = 5,	/* an operation did not end in time */
+	NRT_HW_ERROR = 6,	/* the device failed */
 	NRT_QUEUE_FULL = 7,
-	NRT_LOAD_NOT_ENOUGH_NC = 9,		/* no core, or not enough, to load a model on */
+	NRT_LOAD_NOT_ENOUGH_NC = 9, /* no core, or not enough, to load a model on */
 	NRT_UNSUPPORTED_NEFF_VERSION = 10,
-	NRT_FAIL_HOST_MEM_ALLOC = 11,		/* old programs know it; not returned */
-	NRT_UNINITIALIZED = 13,			/* before nrt_init */
-	NRT_CLOSED = 14,			/* after nrt_close has begun */
+	NRT_FAIL_HOST_MEM_ALLOC = 11, /* old programs know it; not returned */
+	NRT_UNINITIALIZED = 13,	      /* before nrt_init */
+	NRT_CLOSED = 14,	      /* after nrt_close has begun */
 	NRT_QUEUE_EMPTY = 15,
 	NRT_EXEC_UNIT_UNRECOVERABLE = 101,
 
-	NRT_EXEC_BAD_INPUT = 1002,		/* a tensor is missing or has the wrong size */
+	NRT_EXEC_BAD_INPUT = 1002, /* a tensor is missing or has the wrong size */
 	NRT_EXEC_COMPLETED_WITH_NUM_ERR = 1003,
 	NRT_EXEC_COMPLETED_WITH_ERR = 1004,
-	NRT_EXEC_NC_BUSY = 1005,		/* the core is in use */
-	NRT_EXEC_OOB = 1006,			/* an access outside of a tensor */
-	NRT_COLL_PENDING = 1100,		/* not an error: try again */
+	NRT_EXEC_NC_BUSY = 1005, /* the core is in use */
+	NRT_EXEC_OOB = 1006,	 /* an access outside of a tensor */
+	NRT_COLL_PENDING = 1100, /* not an error: try again */
 
 	NRT_EXEC_HW_ERR_COLLECTIVES = 1200,
 	NRT_EXEC_HW_ERR_HBM_UE = 1201,

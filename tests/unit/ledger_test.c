@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ledger_test.c - the books: each stage's identity, gaps in sequence numbers, and what was blind.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "runtime/record/ledger.h"
+#include "tests/shim/shim.h"
+#include "tests/unit/recording_fixture.h"
+
+#define TID 100u
+
+TEST("ledger: every counter has its row, and rows of a stage stand together", "[merge]")
+{
+	const char *last = "";
+	unsigned changes = 0;
+
+	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
+		const struct rec_counter_info *i = rec_counter_info(id);
+
+		REQUIRE(i && i->stage && i->name && i->text);
+		changes += strcmp(last, i->stage) != 0;
+		last = i->stage;
+	}
+	/* kernel, runtime, agent, reader, recording, merge: a stage that came twice would be
+	 * checked in two halves. */
+	CHECK_EQ(changes, 6);
+	CHECK(rec_counter_info(REC_COUNTER_NONE) == NULL);
+	CHECK(rec_counter_info(REC_COUNTER_MAX) == NULL);
+}
+
+/* Three runtime records and two calls, with counters that agree. */
+static void put_capture(struct fixture *fx)
+{
+	fx_span(fx, TRACE_TENSOR_READ, 1, TID, 1000, 2000);
+	fx_record(fx, TRACE_GENERIC, TRACE_INSTANT, 2, TID, 3000);
+	fx_records(fx, FX_SOURCE);
+	fx_copy(fx, TID, 1100, 1200, 64);
+	fx_copy(fx, TID, 1300, 1400, 64);
+}
+
+struct value {
+	enum rec_counter_id id;
+	uint64_t value;
+};
+
+static void put_values(struct fixture *fx, const struct value *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fx_counter(fx, v[i].id < REC_C_RUNTIME_EMITTED ? REC_SOURCE_KERNEL : FX_SOURCE,
+			v[i].id, 0, v[i].value);
+}
+
+static const struct value good[] = {
+	{REC_C_RUNTIME_EMITTED, 10}, {REC_C_RUNTIME_DELIVERED, 3}, {REC_C_RUNTIME_UNREAD, 1},
+	{REC_C_RUNTIME_OVERWRITTEN, 2}, {REC_C_RUNTIME_FILTERED, 1}, {REC_C_RUNTIME_SLOT_BUSY, 1},
+	{REC_C_RUNTIME_NO_RING, 1}, {REC_C_RUNTIME_ABANDONED, 1}, {REC_C_KERNEL_ENTERED, 9},
+	{REC_C_KERNEL_DONE, 3}, {REC_C_KERNEL_OPEN, 1}, {REC_C_KERNEL_RING_FULL, 3},
+	{REC_C_KERNEL_INFLIGHT_FULL, 2}, {REC_C_KERNEL_RECEIVED, 2},
+	{REC_C_KERNEL_ARG_FAULT, 100}, /* a note: no part of the identity */
+};
+
+#define GOOD_COUNT (sizeof(good) / sizeof(*good))
+
+TEST("ledger: what is lost is summed, what is left is not lost, and the books balance", "[merge]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	put_capture(&fx);
+	put_values(&fx, good, GOOD_COUNT);
+	fx_end(&fx);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK(fx.result.balanced);
+	CHECK_EQ(fx.result.lost, 2 + 1 + 1 + 1 + 3 + 2);
+	CHECK_EQ(fx_ledger(&fx, REC_C_READER_LEFT), 1);
+	CHECK_EQ(fx_ledger(&fx, REC_C_RECORDING_CAPTURED), 5);
+	CHECK_EQ(fx_ledger(&fx, REC_C_RECORDING_READ), 5);
+	CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_WRITTEN), 5);
+	CHECK_EQ(fx.result.ledger[REC_C_KERNEL_ENTERED].id, REC_C_KERNEL_ENTERED);
+	fx_free(&fx);
+}
+
+TEST("ledger: any single counter that is off by one unbalances the books", "[merge]")
+{
+	for (size_t i = 0; i < GOOD_COUNT; i++) {
+		struct value v[GOOD_COUNT];
+		struct fixture fx;
+
+		memcpy(v, good, sizeof(good));
+		v[i].value++;
+		REQUIRE(fx_open(&fx));
+		put_capture(&fx);
+		put_values(&fx, v, GOOD_COUNT);
+		fx_end(&fx);
+		REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+		test_info("counter %s", rec_counter_info(v[i].id)->name);
+		CHECK_EQ(fx.result.balanced, v[i].id == REC_C_KERNEL_ARG_FAULT);
+		fx_free(&fx);
+	}
+}
+
+TEST("ledger: the newest value of each source and core counts, and they add up", "[merge]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_process(&fx, FX_SOURCE + 1, 5000);
+	for (uint64_t round = 1; round <= 300; round++) {
+		for (uint32_t core = 0; core < 2; core++) {
+			fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_EMITTED, core, round * (core + 1));
+			fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_UNREAD, core, round * (core + 1));
+		}
+		fx_counter(&fx, FX_SOURCE + 1, REC_C_RUNTIME_EMITTED, 0, 1000 + round);
+		fx_counter(&fx, FX_SOURCE + 1, REC_C_RUNTIME_UNREAD, 0, 1000 + round);
+	}
+	fx_counter(&fx, FX_SOURCE, (enum rec_counter_id)5000, 0, 7); /* of a newer recorder */
+	fx_counter(&fx, FX_SOURCE, REC_C_MERGE_INVALID, 0, 7);	     /* the merge's own */
+	fx_end(&fx);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK_EQ(fx_ledger(&fx, REC_C_RUNTIME_EMITTED), 300 + 600 + 1300);
+	CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_INVALID), 0);
+	CHECK(fx.result.balanced);
+	fx_free(&fx);
+}
+
+/* ---- sequence numbers --------------------------------------------------------------------- */
+
+/* Calls with these sequence numbers on a CPU. */
+static void put_sequence(struct fixture *fx, uint16_t cpu, const uint32_t *seq, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct fx_call c = {.tid = TID,
+			.request = NEURON_IOCTL_DEVICE_BASIC_INFO,
+			.from = 1000 + 10 * i,
+			.to = 1005 + 10 * i,
+			.cpu = cpu};
+
+		fx_call_raw(fx, &c, seq[i]);
+	}
+}
+
+static void put_kernel_counters(struct fixture *fx, uint64_t received, uint64_t ring_full)
+{
+	fx_counter(fx, REC_SOURCE_KERNEL, REC_C_KERNEL_ENTERED, 0, received + ring_full);
+	fx_counter(fx, REC_SOURCE_KERNEL, REC_C_KERNEL_DONE, 0, received);
+	fx_counter(fx, REC_SOURCE_KERNEL, REC_C_KERNEL_RECEIVED, 0, received);
+	fx_counter(fx, REC_SOURCE_KERNEL, REC_C_KERNEL_RING_FULL, 0, ring_full);
+}
+
+TEST("ledger: three records missing in the middle are three gaps, counter or not", "[merge]")
+{
+	static const uint32_t a[] = {0, 1, 2, 6, 7}, b[] = {0, 2, 1, 3}, reader[] = {0, 5};
+	struct fixture fx;
+
+	for (uint64_t ring_full = 0; ring_full <= 3; ring_full += 3) {
+		REQUIRE(fx_open(&fx));
+		put_sequence(&fx, 0, a, 5);
+		put_sequence(&fx, 1, b, 4);	      /* a little out of order: no gap */
+		put_sequence(&fx, 0xffff, reader, 2); /* the reader's own are not BPF's */
+		put_kernel_counters(&fx, 11, ring_full);
+		fx_end(&fx);
+		REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+		CHECK_EQ(fx.result.seq_gaps, 3);
+		CHECK_EQ(fx.result.balanced, ring_full == 3);
+		CHECK_EQ(fx.result.lost, ring_full);
+		fx_free(&fx);
+	}
+}
+
+TEST("ledger: losses before the first and over the end of 32 bits are seen too", "[merge]")
+{
+	static const uint32_t late[] = {4, 5};
+	uint32_t wrap[6];
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	put_sequence(&fx, 3, late, 2);
+	put_kernel_counters(&fx, 2, 4);
+	fx_end(&fx);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK_EQ(fx.result.seq_gaps, 4);
+	CHECK(fx.result.balanced);
+	fx_free(&fx);
+
+	REQUIRE(fx_open(&fx));
+	for (uint32_t i = 0; i < 4; i++)
+		wrap[i] = i * 0x40000000u + 0x3fffffffu; /* up to 2^32 - 1 in legal strides */
+	wrap[4] = 0;
+	wrap[5] = 2;
+	put_sequence(&fx, 3, wrap, 6);
+	fx_end(&fx);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK_EQ(fx.result.seq_gaps, (1ull << 32) + 3 - 6);
+	fx_free(&fx);
+}
+
+/* ---- damage ------------------------------------------------------------------------------- */
+
+TEST("ledger: records in a damaged frame are counted as lost there", "[merge]")
+{
+	struct fixture fx;
+	struct scratch_path path;
+	_cleanup_free_ char *data = NULL;
+	size_t size;
+
+	REQUIRE(fx_open(&fx));
+	fx_span(&fx, TRACE_TENSOR_READ, 1, TID, 1000, 2000);
+	uint64_t at = rec_writer_bytes(fx.w);
+	fx_span(&fx, TRACE_TENSOR_READ, 3, TID, 3000, 4000);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_EMITTED, 0, 4);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_DELIVERED, 0, 4);
+	fx_end(&fx);
+	REQUIRE_EQ(fx_close_writer(&fx), 0);
+	path = fx_path(&fx, REC_DIR "/segment-000000.ntrec");
+	REQUIRE_EQ(file_read(path.s, 1 << 20, &data, &size), 0);
+	data[at + 60] ^= 1;
+	_cleanup_close_ int fd = open(path.s, O_WRONLY | O_TRUNC);
+	REQUIRE(fd >= 0 && file_write_all(fd, data, size) == 0);
+	REQUIRE(fx_merge_one(&fx));
+	CHECK_EQ(fx.trace.count, 2);
+	CHECK_EQ(fx.result.damage.bad_frames, 1);
+	CHECK_EQ(fx.result.damage.skipped_bytes, 24 + 8 + 2 * sizeof(struct trace_record));
+	CHECK_EQ(fx_ledger(&fx, REC_C_RECORDING_DAMAGED), 2);
+	CHECK_EQ(fx.result.lost, 2);
+	CHECK(fx.result.balanced);
+	fx_free(&fx);
+}
+
+TEST("ledger: a recorder that died between counters and records is not accused", "[merge]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_EMITTED, 0, 1);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_DELIVERED, 0, 1);
+	put_capture(&fx);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK(fx.result.balanced);
+	CHECK(!fx.result.ended);
+	CHECK_EQ(fx_ledger(&fx, REC_C_RECORDING_CAPTURED), 5);
+	fx_free(&fx);
+}
+
+TEST("ledger: a record too many in a recording that ended unbalances the books", "[merge]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_EMITTED, 0, 2);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_DELIVERED, 0, 2);
+	fx_span(&fx, TRACE_TENSOR_READ, 1, TID, 1000, 2000);
+	fx_span(&fx, TRACE_TENSOR_READ, 3, TID, 3000, 4000);
+	fx_end(&fx);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK(!fx.result.balanced);
+	fx_free(&fx);
+}
+
+/* ---- blind -------------------------------------------------------------------------------- */
+
+static bool is_blind(const struct fixture *fx, const char *what)
+{
+	for (uint32_t i = 0; i < fx->result.blind_count; i++)
+		if (strstr(fx->result.blind[i], what))
+			return true;
+	return false;
+}
+
+TEST("blind: what system-call hooks cannot see is said, with numbers", "[merge]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_span(&fx, TRACE_DEVICE_EXEC, 1, 0, 1000, 2000);
+	fx_span(&fx, TRACE_DEVICE_EXEC, 3, 0, 3000, 4000);
+	fx_end(&fx);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK(is_blind(&fx, "doorbells"));
+	CHECK(is_blind(&fx, "DMA that devices start"));
+	CHECK(is_blind(&fx, "2 device runs"));
+	CHECK(is_blind(&fx, "other than the command"));
+	CHECK(!is_blind(&fx, "died"));
+	CHECK(!is_blind(&fx, "registry"));
+	CHECK(!is_blind(&fx, "no kernel hook"));
+	fx_free(&fx);
+}
+
+TEST("blind: no hooks, no runtime, no end, no header, other tables", "[merge]")
+{
+	static const char *const hooks[] = {"h", NULL};
+	struct rec_header_info bare = {.producer = "p"};
+	struct rec_header_info foreign = {.hooks = hooks, .registry_hash = 1, .ioctl_hash = 2};
+	struct fixture fx;
+
+	REQUIRE(fx_open_bare(&fx));
+	fx_header(&fx, &bare);
+	fx_clock(&fx, 100, 0);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK(is_blind(&fx, "no kernel hook"));
+	CHECK(is_blind(&fx, "no process announced"));
+	CHECK(is_blind(&fx, "died"));
+	fx_free(&fx);
+
+	REQUIRE(fx_open_bare(&fx));
+	fx_header(&fx, &foreign);
+	fx_clock(&fx, 100, 0);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK(is_blind(&fx, "another event registry"));
+	CHECK(is_blind(&fx, "another request table"));
+	fx_free(&fx);
+
+	REQUIRE(fx_open_bare(&fx));
+	fx_clock(&fx, 100, 0);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK(is_blind(&fx, "header is lost"));
+	fx_free(&fx);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nrt_trace_test.c - what the runtime records of a program's calls, read as an agent reads it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/trace/event_registry.h"
+#include "runtime/trace/intern.h"
+#include "runtime/trace/payload.h"
+#include "runtime/trace/ring.h"
+#include "tests/shim/shim.h"
+#include "tests/unit/fake_agent.h"
+#include "tests/unit/nrt_lib.h"
+
+#define MAX_RECORDS 1024
+
+static struct {
+	struct trace_record records[MAX_RECORDS];
+	size_t count;
+	char names[256];
+} got;
+
+static int on_batch(
+	void *ctx, uint32_t nc, uint32_t lane, const struct trace_record *records, size_t count)
+{
+	(void)ctx;
+	(void)nc;
+	(void)lane;
+	for (size_t i = 0; i < count && got.count < MAX_RECORDS; i++)
+		got.records[got.count++] = records[i];
+	return 0;
+}
+
+static int on_name(void *ctx, uint64_t id, const char *text, uint32_t len)
+{
+	size_t used = strlen(got.names);
+
+	(void)ctx;
+	snprintf(got.names + used, sizeof(got.names) - used, "%llu=%.*s;", (unsigned long long)id,
+		(int)len, text);
+	return 0;
+}
+
+/* The k-th record of a type and phase, or NULL. */
+static const struct trace_record *find(enum trace_type type, enum trace_phase phase, int k)
+{
+	for (size_t i = 0; i < got.count; i++)
+		if (got.records[i].trace_type == type && got.records[i].phase == phase && k-- == 0)
+			return &got.records[i];
+	return NULL;
+}
+
+static const struct trace_record *stop_of(const struct trace_record *start)
+{
+	for (size_t i = 0; start && i < got.count; i++)
+		if (got.records[i].tracking_id == start->tracking_id &&
+			got.records[i].phase == TRACE_STOP)
+			return &got.records[i];
+	return NULL;
+}
+
+static int count_of(enum trace_type type, enum trace_phase phase)
+{
+	int n = 0;
+
+	while (find(type, phase, n))
+		n++;
+	return n;
+}
+
+/* Does the k-th span of `inner` lie within the k-th of `outer`, on one thread and core? */
+static bool nested(enum trace_type outer, enum trace_type inner, int k)
+{
+	const struct trace_record *o = find(outer, TRACE_START, k);
+	const struct trace_record *i = find(inner, TRACE_START, k);
+	const struct trace_record *o_end = stop_of(o), *i_end = stop_of(i);
+
+	return o && i && o_end && i_end && o->thread_id == i->thread_id && o->nc_idx == i->nc_idx &&
+	       o->timestamp_ns <= i->timestamp_ns && i_end->timestamp_ns <= o_end->timestamp_ns;
+}
+
+/* Runs `work` under an agent and reads the records. */
+static int record(const struct place *p, int (*work)(void))
+{
+	struct ctl_reader *reader = NULL;
+	struct agent a;
+
+	WANT(enter(p) == 0);
+	WANT(agent_listen(&a, ANNOUNCE_ENABLE) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(pthread_join(a.thread, NULL) == 0);
+	WANT(a.hello.flags == ANNOUNCE_F_VIRTUAL);
+	WANT(work() == 0);
+	lib.nrt_close();
+	WANT(ctl_reader_open(a.control_fd, &reader) == 0);
+	WANT(ctl_reader_poll(reader, false, clock_boot().ns, on_batch, on_name, NULL) > 0);
+	for (uint32_t i = 0; i < ctl_reader_rings(reader); i++) {
+		struct ring_counters c;
+		uint32_t nc, lane;
+
+		ctl_reader_counters(reader, i, &nc, &lane, &c);
+		WANT(c.emitted == c.delivered); /* nothing was lost */
+	}
+	ctl_reader_close(reader);
+	return 0;
+}
+
+#define RUNS 3
+
+static int three_runs(void)
+{
+	struct job j;
+
+	WANT(job_open(&j, ADD_MODEL, 1) == 0);
+	for (int i = 0; i < RUNS; i++)
+		WANT(job_run(&j, (float)i, 2.0f) == 0);
+	lib.nrt_tensor_free(&j.a);
+	return 0;
+}
+
+static int check_every_span(void)
+{
+	uint64_t starts = 0, stops = 0;
+
+	for (size_t i = 0; i < got.count; i++) {
+		const struct trace_record *r = &got.records[i];
+
+		WANT(r->tracking_id != 0 && r->status == 0);
+		WANT(r->nc_idx == 1);
+		starts += r->phase == TRACE_START;
+		stops += r->phase == TRACE_STOP;
+		WANT(r->phase != TRACE_START || stop_of(r) != NULL);
+		for (size_t k = 0; k < i; k++)
+			WANT(r->phase == TRACE_STOP ||
+				got.records[k].tracking_id != r->tracking_id);
+	}
+	WANT(starts == stops && starts > 0);
+	return 0;
+}
+
+static int spans(void *arg)
+{
+	char name[64];
+
+	WANT(record(arg, three_runs) == 0);
+	WANT(check_every_span() == 0);
+	WANT(count_of(TRACE_MODEL_LOAD, TRACE_START) == 1);
+	WANT(count_of(TRACE_TENSOR_ALLOC, TRACE_START) == 3);
+	WANT(count_of(TRACE_TENSOR_FREE, TRACE_START) == 1);
+	WANT(count_of(TRACE_DMA_MEM_ALLOC, TRACE_START) == 3 + 3); /* program, table, temp */
+	WANT(count_of(TRACE_TENSOR_WRITE, TRACE_START) == 2 * RUNS);
+	WANT(count_of(TRACE_TENSOR_READ, TRACE_START) == RUNS);
+	WANT(count_of(TRACE_EXECUTE_API, TRACE_START) == RUNS);
+	WANT(count_of(TRACE_DEVICE_EXEC, TRACE_START) == RUNS);
+	WANT(count_of(TRACE_TIMESTAMP_SYNC, TRACE_INSTANT) == RUNS);
+	for (int k = 0; k < RUNS; k++) {
+		WANT(nested(TRACE_TENSOR_READ, TRACE_DMEM_BUF_COPYOUT, k));
+		WANT(nested(TRACE_EXECUTE_API, TRACE_MODEL_SUBMIT, k));
+		WANT(nested(TRACE_EXECUTE_API, TRACE_EXEC_WAIT, k));
+		WANT(stop_of(find(TRACE_MODEL_SUBMIT, TRACE_START, k))->timestamp_ns <=
+			find(TRACE_EXEC_WAIT, TRACE_START, k)->timestamp_ns);
+	}
+	WANT(nested(TRACE_MODEL_LOAD, TRACE_DMA_MEM_ALLOC, 0));
+	snprintf(name, sizeof(name), "%llu=adder;", (unsigned long long)intern_id("adder", 5));
+	WANT(strcmp(got.names, name) == 0);
+	return 0;
+}
+
+TEST("nrt trace: each call is a span, nested as documented", "[nrt][trace][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(spans, two_cores);
+}
+
+/* The copies of writes: the first belongs to the load, then one per write and one binding table per
+ * execution. */
+static int transfers(void *arg)
+{
+	int writes = 0;
+
+	WANT(record(arg, three_runs) == 0);
+	for (int k = 0; find(TRACE_DMEM_BUF_COPYIN, TRACE_START, k); k++) {
+		const struct trace_record *copy = find(TRACE_DMEM_BUF_COPYIN, TRACE_START, k);
+		const struct trace_record *write = find(TRACE_TENSOR_WRITE, TRACE_START, writes);
+		struct trace_dmem_copy c;
+		struct trace_tensor t;
+
+		if (!write || copy->timestamp_ns < write->timestamp_ns ||
+			copy->timestamp_ns > stop_of(write)->timestamp_ns)
+			continue;
+		memcpy(&c, copy->data, sizeof(c));
+		memcpy(&t, write->data, sizeof(t));
+		WANT(c.size == 32 && t.size == 32 && c.offset == 0 && c.mem_handle != 0);
+		WANT(t.tensor_id == 1 + (uint64_t)(writes % 2));
+		writes++;
+	}
+	WANT(writes == 2 * RUNS);
+	return 0;
+}
+
+TEST("nrt trace: each tensor write holds one copy of its bytes", "[nrt][trace][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(transfers, two_cores);
+}
+
+static int device_runs(void *arg)
+{
+	WANT(record(arg, three_runs) == 0);
+	for (int k = 0; k < RUNS; k++) {
+		const struct trace_record *start = find(TRACE_DEVICE_EXEC, TRACE_START, k);
+		const struct trace_record *stop = stop_of(start);
+		const struct trace_record *point = find(TRACE_TIMESTAMP_SYNC, TRACE_INSTANT, k);
+		const struct trace_record *wait = find(TRACE_EXEC_WAIT, TRACE_START, k);
+		const struct trace_record *submit = find(TRACE_MODEL_SUBMIT, TRACE_START, k);
+		struct trace_device_exec s;
+		struct trace_device_exec_stop e;
+		struct trace_timestamp_sync y;
+		struct trace_exec w;
+
+		WANT(start && stop && point && wait && submit);
+		memcpy(&s, start->data, sizeof(s));
+		memcpy(&e, stop->data, sizeof(e));
+		memcpy(&y, point->data, sizeof(y));
+		memcpy(&w, wait->data, sizeof(w));
+		/* Exactly what the model asks for: 20 us and 5 us. */
+		WANT(e.sync.nc_timestamp_ns - s.sync.nc_timestamp_ns == 25000);
+		WANT(stop->timestamp_ns - start->timestamp_ns == 25000);
+		WANT(s.exec_id == (uint32_t)(k + 1) && y.exec_id == s.exec_id &&
+			w.exec_id == s.exec_id);
+		WANT(s.model_id == intern_id("adder", 5) && w.model_id == s.model_id);
+		WANT(s.device_core_idx == 1);
+		WANT(s.sync.cpu_timestamp_ns == start->timestamp_ns);
+		WANT(e.sync.cpu_timestamp_ns == stop->timestamp_ns);
+		/* Within the bound, cause comes before effect. */
+		WANT(start->timestamp_ns + y.sync_bound_ns >= submit->timestamp_ns);
+		WANT(stop->timestamp_ns <= stop_of(wait)->timestamp_ns + y.sync_bound_ns);
+		WANT(point->timestamp_ns >= wait->timestamp_ns &&
+			point->timestamp_ns <= stop_of(wait)->timestamp_ns);
+		WANT(y.sync_bound_ns > 0 && y.sync.cpu_timestamp_ns <= point->timestamp_ns);
+	}
+	return 0;
+}
+
+TEST("nrt trace: a run on the device lasts exactly what its model says", "[nrt][trace][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(device_runs, two_cores);
+}
+
+static int failing_calls(void)
+{
+	nrt_model_t *m = NULL;
+	nrt_tensor_set_t *set = NULL;
+	struct job j;
+	char bytes[40] = {0};
+
+	WANT(job_open(&j, ADD_MODEL, 0) == 0);
+	WANT_STATUS(lib.nrt_tensor_write(j.a, bytes, 0, 40), NRT_INVALID);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&set), 0);
+	WANT_STATUS(lib.nrt_execute(j.model, set, set), NRT_EXEC_BAD_INPUT);
+	WANT_STATUS(lib.nrt_load("x", 1, 9, 1, &m), NRT_INVALID); /* no such core */
+	WANT_STATUS(lib.nrt_load("x", 1, 0, 1, &m), NRT_INVALID);
+	return 0;
+}
+
+static int failures(void *arg)
+{
+	const struct trace_record *nowhere, *load;
+
+	WANT(record(arg, failing_calls) == 0);
+	WANT(stop_of(find(TRACE_TENSOR_WRITE, TRACE_START, 0))->status == NRT_INVALID);
+	WANT(stop_of(find(TRACE_EXECUTE_API, TRACE_START, 0))->status == NRT_EXEC_BAD_INPUT);
+	/* The ring of no core was made first, so its records come first. */
+	nowhere = find(TRACE_MODEL_LOAD, TRACE_START, 0);
+	WANT(nowhere && nowhere->nc_idx == TRACE_NC_UNKNOWN);
+	WANT(stop_of(nowhere)->status == NRT_INVALID);
+	load = find(TRACE_MODEL_LOAD, TRACE_START, 2);
+	WANT(load && load->nc_idx == 0 && stop_of(load)->status == NRT_INVALID);
+	return 0;
+}
+
+TEST("nrt trace: calls that fail carry their status", "[nrt][trace][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(failures, two_cores);
+}
+
+static int two_models(void)
+{
+	struct job a, b;
+
+	WANT(job_open(&a, ADD_MODEL, 1) == 0);
+	WANT(job_open(&b, COPY_MODEL, 1) == 0);
+	WANT(job_run(&b, 1.0f, 0.0f) == 0); /* loaded last: bound already */
+	WANT(job_run(&a, 1.0f, 2.0f) == 0);
+	WANT(job_run(&a, 2.0f, 2.0f) == 0);
+	return 0;
+}
+
+static int switches(void *arg)
+{
+	WANT(record(arg, two_models) == 0);
+	WANT(count_of(TRACE_MODEL_SWITCH, TRACE_START) == 1);
+	return 0;
+}
+
+TEST("nrt trace: a core that changes its model shows the switch", "[nrt][trace][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(switches, two_cores);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vdev_life_test.c - how ntrace-vdev starts and ends: signals, crashes, roots, commands. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "tests/shim/shim.h"
+#include "tests/unit/vdev_harness.h"
+#include "vmlinux/ioctl_table.h"
+#include "vmlinux/neuron_args.h"
+
+#define _run_ _cleanup_(vdev_run_end)
+#define _client_ _cleanup_(vdev_client_close)
+
+static bool exists(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0;
+}
+
+TEST("vdev: SIGTERM and SIGINT leave nothing, whatever clients are doing", "[vdev]")
+{
+	NEED_VDEV();
+	static const int signals[] = {SIGTERM, SIGINT};
+
+	for (int i = 0; i < 2; i++) {
+		_run_ struct vdev_run run = {0};
+		_cleanup_close_ int fd = -1;
+		_client_ struct vdev_client c = {0};
+		const struct vdev_step step = {.duration_ps = 1800ull * 1000000000000ull};
+		struct vdev_cinit_waiter waiter;
+		pthread_t thread;
+		uint32_t state;
+
+		REQUIRE(vdev_run_start(&run, NULL));
+		fd = vdev_open(&run, 0, O_RDWR);
+		REQUIRE(fd >= 0);
+		REQUIRE_EQ(vdev_client_open(&c, &run, fd, 0, 4096), 0);
+		REQUIRE_EQ(vdev_client_load(&c, &step, 1, NULL, 0), 0);
+		REQUIRE_EQ(vdev_client_launch(&c, 1), 0);
+		REQUIRE_EQ(vdev_set_cinit(fd, 0, NEURON_CINIT_STARTED, &state), 0);
+		waiter = (struct vdev_cinit_waiter){.fd = fd};
+		REQUIRE(pthread_create(&thread, NULL, vdev_start_cinit, &waiter) == 0);
+		while (vdev_stat(&run, "ioctl.CINIT_SET_STATE") < 2)
+			sched_yield();
+		CHECK_EQ(vdev_run_stop(&run, signals[i]), 0);
+		CHECK(!exists(run.root));
+		pthread_join(thread, NULL);
+		CHECK(waiter.result < 0);
+		CHECK(vdev_call(fd, NEURON_IOCTL_DEVICE_RELEASE, NULL) < 0);
+	}
+}
+
+TEST("vdev: after kill -9 the same root works again", "[vdev]")
+{
+	NEED_VDEV();
+	_run_ struct vdev_run run = {0};
+	int fd;
+
+	REQUIRE(vdev_run_start(&run, NULL));
+	fd = vdev_open(&run, 0, O_RDWR);
+	CHECK_EQ(vdev_run_stop(&run, SIGKILL), SIGKILL);
+	CHECK_EQ(vdev_open(&run, 0, O_RDWR), -ENOTCONN);
+	REQUIRE(vdev_run_restart(&run, NULL));
+	close(fd);
+	fd = vdev_open(&run, 0, O_RDWR);
+	CHECK(fd >= 0);
+	close(fd);
+	CHECK_EQ(vdev_run_stop(&run, SIGTERM), 0);
+	CHECK(!exists(run.root));
+}
+
+TEST("vdev: a root in use or with other contents is refused and left alone", "[vdev]")
+{
+	NEED_VDEV();
+	_run_ struct vdev_run run = {0};
+	char foreign[64], file[96];
+	int fd;
+
+	REQUIRE(vdev_run_start(&run, NULL));
+	CHECK_EQ(vdev_exec((const char *[]){"-q", "--root", run.root, NULL}), 3);
+	CHECK_EQ(vdev_exec((const char *[]){"-q", "--root", run.root, "--", "true", NULL}), 125);
+	fd = vdev_open(&run, 0, O_RDWR);
+	CHECK(fd >= 0);
+	close(fd);
+	vdev_new_root(foreign);
+	REQUIRE(mkdir(foreign, 0755) == 0);
+	snprintf(file, sizeof(file), "%s/precious", foreign);
+	fd = open(file, O_CREAT | O_WRONLY, 0600);
+	REQUIRE(fd >= 0);
+	close(fd);
+	CHECK_EQ(vdev_exec((const char *[]){"-q", "--root", foreign, NULL}), 2);
+	CHECK(exists(file));
+	unlink(file);
+	/* An empty directory of somebody else is used, and stays. */
+	CHECK_EQ(vdev_exec((const char *[]){"-q", "--root", foreign, "--", "true", NULL}), 0);
+	CHECK_EQ(rmdir(foreign), 0);
+}
+
+TEST("vdev: with a command it ends as the command ends", "[vdev]")
+{
+	NEED_VDEV();
+	static const struct {
+		const char *args[6];
+		int code;
+	} rows[] = {
+		{{"-q", "--", "true"}, 0},
+		{{"-q", "--", "sh", "-c", "exit 7"}, 7},
+		{{"-q", "--", "sh", "-c", "test -w $NTRACE_DEVICE_ROOT/dev/neuron0"}, 0},
+		{{"-q", "--", "sh", "-c", "grep -q VIRTUAL /dev/null || exit 9"}, 9},
+		{{"-q", "--", "sh", "-c", "kill -9 $$"}, 128 + SIGKILL},
+		{{"-q", "--", "sh", "-c", "kill -TERM $PPID; sleep 60"}, 128 + SIGTERM},
+		{{"-q", "--", "sh", "-c", "kill -INT $PPID; exit 5"}, 5},
+		{{"-q", "--", "/nonexistent/program"}, 127},
+		{{"-q", "--", "/etc/passwd"}, 126},
+		{{"--cores", "9", "--", "true"}, 125},
+		{{"--cores", "9"}, 2},
+		{{"-q"}, 2},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		test_info("%s %s %s %s", rows[i].args[0], rows[i].args[1] ? rows[i].args[1] : "",
+			rows[i].args[2] ? rows[i].args[2] : "",
+			rows[i].args[4] ? rows[i].args[4] : "");
+		CHECK_EQ(vdev_exec(rows[i].args), rows[i].code);
+	}
+}
+
+TEST("vdev: private roots of dead devices are swept by the next start", "[vdev]")
+{
+	NEED_VDEV();
+	char dir[64], command[256];
+	const char *old = getenv("TMPDIR");
+	_cleanup_free_ char *saved = old ? strdup(old) : NULL;
+
+	vdev_new_root(dir);
+	REQUIRE(mkdir(dir, 0700) == 0);
+	setenv("TMPDIR", dir, 1);
+	CHECK_EQ(vdev_exec((const char *[]){"-q", "--", "sh", "-c", "kill -9 $PPID", NULL}),
+		128 + SIGKILL);
+	CHECK(rmdir(dir) < 0); /* it left its root */
+	snprintf(command, sizeof(command), "test $(ls %s | wc -l) = 1", dir);
+	CHECK_EQ(vdev_exec((const char *[]){"-q", "--", "sh", "-c", command, NULL}), 0);
+	CHECK_EQ(rmdir(dir), 0);
+	if (saved)
+		setenv("TMPDIR", saved, 1);
+	else
+		unsetenv("TMPDIR");
+}
