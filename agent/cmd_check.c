@@ -18,7 +18,8 @@ static void print_row(const struct probe_row *r)
 {
 	printf("%-8s %-24s %s\n", probe_state_name(r->state), r->name, r->detail);
 	if (r->state != PROBE_OK && r->consequence)
-		printf("%-8s %-24s   %s%s\n", "", "", r->required ? "needed: " : "", r->consequence);
+		printf("%-8s %-24s   %s%s\n", "", "", r->required ? "needed: " : "",
+			r->consequence);
 }
 
 int cmd_check(int argc, char **argv)

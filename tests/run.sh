@@ -30,8 +30,8 @@ suite() { # name, command...
 for s in ${*:-unit cli replay}; do
 	case $s in
 	unit) suite unit "$BUILD/tests/unit" ;;
-	cli) suite cli sh tests/cli/run.sh ;;
-	replay) suite replay sh tests/replay/run.sh ;;
+	cli) suite cli bash tests/cli/run.sh ;;
+	replay) suite replay bash tests/replay/run.sh ;;
 	*) echo "no suite named $s" >&2; exit 2 ;;
 	esac
 done

@@ -105,22 +105,21 @@ static int put_kernel_counters(struct capture *c)
 	if (rc < 0)
 		return rc;
 	const struct rec_counter rows[] = {
-		{ REC_C_KERNEL_ENTERED, 0, k[NEV_C_ENTERED] },
-		{ REC_C_KERNEL_DONE, 0, k[NEV_C_DONE] },
-		{ REC_C_KERNEL_OPEN, 0, open },
-		{ REC_C_KERNEL_RING_FULL, 0, k[NEV_C_LOST_RING_FULL] },
-		{ REC_C_KERNEL_INFLIGHT_FULL, 0, k[NEV_C_LOST_INFLIGHT_FULL] },
-		{ REC_C_KERNEL_EXIT_LOST, 0, k[NEV_C_LOST_EXIT] },
-		{ REC_C_KERNEL_ARG_FAULT, 0, k[NEV_C_ARG_FAULT] },
-		{ REC_C_KERNEL_UNTRACKED, 0, k[NEV_C_UNTRACKED] },
-		{ REC_C_KERNEL_MISSED, 0, ioctl_hooks_missed(c->hooks) },
-		{ REC_C_KERNEL_RECEIVED, 0, received },
+		{REC_C_KERNEL_ENTERED, 0, k[NEV_C_ENTERED]},
+		{REC_C_KERNEL_DONE, 0, k[NEV_C_DONE]},
+		{REC_C_KERNEL_OPEN, 0, open},
+		{REC_C_KERNEL_RING_FULL, 0, k[NEV_C_LOST_RING_FULL]},
+		{REC_C_KERNEL_INFLIGHT_FULL, 0, k[NEV_C_LOST_INFLIGHT_FULL]},
+		{REC_C_KERNEL_EXIT_LOST, 0, k[NEV_C_LOST_EXIT]},
+		{REC_C_KERNEL_ARG_FAULT, 0, k[NEV_C_ARG_FAULT]},
+		{REC_C_KERNEL_UNTRACKED, 0, k[NEV_C_UNTRACKED]},
+		{REC_C_KERNEL_MISSED, 0, ioctl_hooks_missed(c->hooks)},
+		{REC_C_KERNEL_RECEIVED, 0, received},
 	};
 	return put(c, REC_COUNTERS, REC_SOURCE_KERNEL, rows, sizeof(rows));
 }
 
-static int put_runtime_counters(
-	struct capture *c, uint16_t source, const struct ctl_reader *reader)
+static int put_runtime_counters(struct capture *c, uint16_t source, const struct ctl_reader *reader)
 {
 	for (uint32_t i = 0; i < ctl_reader_rings(reader); i++) {
 		struct ring_counters v;
@@ -128,14 +127,14 @@ static int put_runtime_counters(
 
 		ctl_reader_counters(reader, i, &nc, &lane, &v);
 		const struct rec_counter rows[] = {
-			{ REC_C_RUNTIME_EMITTED, nc, v.emitted },
-			{ REC_C_RUNTIME_DELIVERED, nc, v.delivered },
-			{ REC_C_RUNTIME_UNREAD, nc, v.unread },
-			{ REC_C_RUNTIME_OVERWRITTEN, nc, v.overwritten },
-			{ REC_C_RUNTIME_FILTERED, nc, v.filtered },
-			{ REC_C_RUNTIME_SLOT_BUSY, nc, v.slot_busy },
-			{ REC_C_RUNTIME_NO_RING, nc, v.no_ring },
-			{ REC_C_RUNTIME_ABANDONED, nc, v.abandoned },
+			{REC_C_RUNTIME_EMITTED, nc, v.emitted},
+			{REC_C_RUNTIME_DELIVERED, nc, v.delivered},
+			{REC_C_RUNTIME_UNREAD, nc, v.unread},
+			{REC_C_RUNTIME_OVERWRITTEN, nc, v.overwritten},
+			{REC_C_RUNTIME_FILTERED, nc, v.filtered},
+			{REC_C_RUNTIME_SLOT_BUSY, nc, v.slot_busy},
+			{REC_C_RUNTIME_NO_RING, nc, v.no_ring},
+			{REC_C_RUNTIME_ABANDONED, nc, v.abandoned},
 		};
 		int rc = put(c, REC_COUNTERS, source, rows, sizeof(rows));
 		if (rc < 0)
@@ -152,9 +151,9 @@ static int put_own_cost(struct capture *c)
 	uint64_t ns = ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * 1000000000u +
 		      ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000u;
 	const struct rec_counter rows[] = {
-		{ REC_C_AGENT_CPU_NS, 0, ns },
-		{ REC_C_AGENT_BYTES, 0, rec_writer_bytes(c->rec) },
-		{ REC_C_AGENT_REFUSED, 0, runtimes_refused(c->runtimes) },
+		{REC_C_AGENT_CPU_NS, 0, ns},
+		{REC_C_AGENT_BYTES, 0, rec_writer_bytes(c->rec)},
+		{REC_C_AGENT_REFUSED, 0, runtimes_refused(c->runtimes)},
 	};
 	return put(c, REC_COUNTERS, REC_SOURCE_RECORDER, rows, sizeof(rows));
 }
@@ -469,7 +468,7 @@ static void discard(struct capture *c)
 
 	rec_writer_close(c->rec);
 	c->rec = NULL;
-	snprintf(path, sizeof(path), "%s/" REC_SEGMENT_FORMAT, c->ret->rec_path, 0);
+	snprintf(path, sizeof(path), "%s/" REC_SEGMENT_FORMAT, c->ret->rec_path, 0u);
 	unlink(path);
 	rmdir(c->ret->rec_path);
 	rmdir(c->o->out_dir); /* fails when it holds anything else */

@@ -17,6 +17,7 @@
 static const struct rec_counter_info table[REC_COUNTER_MAX] = {
 #define REC_COUNTER(id, stage, name, kind, text) [REC_C_##id] = {stage, name, text, kind},
 #include "runtime/record/counters.def"
+#include "runtime/record/merge_counters.def"
 #undef REC_COUNTER
 };
 
@@ -63,9 +64,6 @@ void ledger_capture(struct ledger *g, const struct load *l)
 		g->value[id] += l->counters[i].value;
 		counted |= id == REC_C_KERNEL_RECEIVED || id == REC_C_RUNTIME_DELIVERED;
 	}
-	/* What only the merge counts is not taken from a recording. */
-	for (uint32_t id = REC_C_READER_OFFERED; id < REC_COUNTER_MAX; id++)
-		g->value[id] = 0;
 	g->value[REC_C_READER_OFFERED] = g->value[REC_C_KERNEL_DONE];
 	g->value[REC_C_READER_TAKEN] = g->value[REC_C_KERNEL_RECEIVED];
 	if (g->value[REC_C_KERNEL_DONE] > g->value[REC_C_KERNEL_RECEIVED])
@@ -91,24 +89,23 @@ void ledger_add_invalid(struct ledger *g, const struct load *l)
 	g->value[REC_C_MERGE_INVALID] += l->invalid;
 }
 
-/* Rows of one stage stand together in the table. */
+static bool stage_balanced(const struct ledger *g, const char *stage)
+{
+	uint64_t in = 0, out = 0;
+
+	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
+		if (table[id].kind == REC_KIND_NOTE || strcmp(table[id].stage, stage) != 0)
+			continue;
+		*(table[id].kind == REC_KIND_IN ? &in : &out) += g->value[id];
+	}
+	return in == out;
+}
+
 static bool stages_balanced(const struct ledger *g)
 {
-	uint32_t id = REC_COUNTER_NONE + 1;
-
-	while (id < REC_COUNTER_MAX) {
-		const char *stage = table[id].stage;
-		uint64_t in = 0, out = 0;
-
-		for (; id < REC_COUNTER_MAX && !strcmp(table[id].stage, stage); id++) {
-			if (table[id].kind == REC_KIND_IN)
-				in += g->value[id];
-			else if (table[id].kind != REC_KIND_NOTE)
-				out += g->value[id];
-		}
-		if (in != out)
+	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++)
+		if (!stage_balanced(g, table[id].stage))
 			return false;
-	}
 	return true;
 }
 

@@ -189,7 +189,7 @@ static int take_counters(struct loader *ld, const struct rec_frame *f, const uin
 
 		memcpy(&c, payload, sizeof(c));
 		payload += sizeof(c);
-		if (c.id == REC_COUNTER_NONE || c.id >= REC_COUNTER_MAX)
+		if (c.id == REC_COUNTER_NONE || c.id >= REC_COUNTER_RECORDED_END)
 			continue; /* of a newer recorder; its stages cannot be checked here */
 		rc = load_counter(ld, f->source, &c);
 		if (rc < 0)

@@ -107,6 +107,9 @@ enum rec_counter_id {
 	REC_COUNTER_NONE,
 #define REC_COUNTER(id, stage, name, kind, text) REC_C_##id,
 #include "runtime/record/counters.def"
+	REC_COUNTER_RECORDED_END, /* ids from here on never stand in a recording */
+	REC_COUNTER_BEFORE_MERGE = REC_COUNTER_RECORDED_END - 1,
+#include "runtime/record/merge_counters.def"
 #undef REC_COUNTER
 	REC_COUNTER_MAX,
 };

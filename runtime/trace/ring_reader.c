@@ -230,7 +230,7 @@ static int names_poll(struct ctl_reader *r, ring_name_fn on_name, void *ctx)
 static void record_load(struct trace_record *to, const struct ring_slot *slot)
 {
 	const _Atomic uint64_t *from = (const _Atomic uint64_t *)(const void *)&slot->record;
-	uint64_t words[RECORD_WORDS];
+	uint64_t words[RECORD_WORDS] = {0};
 
 	for (size_t i = 0; i < RECORD_WORDS; i++)
 		words[i] = atomic_load_explicit(&from[i], memory_order_acquire);

@@ -25,7 +25,7 @@ static const char example[] = "# an example\n"
 
 TEST("model: the example of the manual parses", "[model]")
 {
-	struct model_desc m;
+	struct model_desc m = {0};
 	struct model_error error;
 
 	REQUIRE_EQ(model_parse(example, strlen(example), &m, &error), 0);
@@ -72,7 +72,7 @@ TEST("model: every element type has its width", "[model]")
 		{"fp8_e5", NRT_DTYPE_FP8_E5, 1}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct model_desc m;
+		struct model_desc m = {0};
 		struct model_error error;
 		char text[128];
 
@@ -145,7 +145,7 @@ TEST("model: what is wrong is refused with its line and a reason", "[model]")
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct model_desc m;
+		struct model_desc m = {0};
 		struct model_error error;
 
 		test_info("model: %s", rows[i].text);
@@ -158,7 +158,7 @@ TEST("model: what is wrong is refused with its line and a reason", "[model]")
 
 TEST("model: bytes that are no text are another format", "[model]")
 {
-	struct model_desc m;
+	struct model_desc m = {0};
 	struct model_error error;
 
 	CHECK_EQ(model_parse("NEFF\0\1\2", 7, &m, &error), -EPROTONOSUPPORT);
@@ -169,7 +169,7 @@ TEST("model: bytes that are no text are another format", "[model]")
 TEST("model: limits", "[model]")
 {
 	char *text = malloc(1 << 20);
-	struct model_desc m;
+	struct model_desc m = {0};
 	struct model_error error;
 
 	REQUIRE(text != NULL);
@@ -217,7 +217,7 @@ TEST("model: a cut text never makes the parser read beyond it", "[model]")
 
 	for (size_t size = 0; size <= strlen(example); size++) {
 		char *copy = malloc(size + 1);
-		struct model_desc m;
+		struct model_desc m = {0};
 		struct model_error error;
 
 		REQUIRE(copy != NULL);

@@ -257,8 +257,8 @@ static bool is_gone(void *arg)
 
 static int count_programs(void)
 {
-	FILE *p = popen(
-		"bpftool prog show | grep -cE ' name (enter_ioctl|exit_ioctl|follow_)'", "r");
+	FILE *p =
+		popen("bpftool prog show | grep -cE ' name (enter_ioctl|exit_ioctl|follow_)'", "r");
 	int n = -1;
 
 	if (p) {

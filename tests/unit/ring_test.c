@@ -153,7 +153,7 @@ static void complete(struct rig *rig, uint64_t p)
 
 TEST("ring: records arrive in order, numbered, with ids of their core", "[ring]")
 {
-	struct rig rig;
+	struct rig rig = {0};
 	struct trace_record r = make_record(1);
 	struct ring_counters c;
 
@@ -176,7 +176,7 @@ TEST("ring: records arrive in order, numbered, with ids of their core", "[ring]"
 
 TEST("ring: a full ring overwrites the oldest and counts it", "[ring]")
 {
-	struct rig rig;
+	struct rig rig = {0};
 	struct ring_counters c;
 
 	REQUIRE_EQ(rig_open(&rig, 8), 0);
@@ -193,7 +193,7 @@ TEST("ring: a full ring overwrites the oldest and counts it", "[ring]")
 
 TEST("ring: a slot that is still being written drops the event, counted", "[ring]")
 {
-	struct rig rig;
+	struct rig rig = {0};
 	struct ring_counters c;
 	uint64_t stalled;
 
@@ -219,9 +219,36 @@ TEST("ring: a slot that is still being written drops the event, counted", "[ring
 	rig_close(&rig);
 }
 
+TEST("ring: a drop excuses one position, not the writer behind it", "[ring]")
+{
+	struct rig rig = {0};
+	struct ring_counters c;
+	uint64_t slow;
+
+	REQUIRE_EQ(rig_open(&rig, 4), 0);
+	(void)claim(&rig);
+	for (uint64_t n = 1; n < 5; n++)
+		emit(&rig, n); /* position 4 is dropped */
+	/* A position, but no slot yet: it looks as a dropped one does. */
+	slow = atomic_fetch_add(&rig.w->head->head, 1);
+	atomic_fetch_add(&rig.w->head->emitted, 1);
+	emit(&rig, 6);
+	CHECK_EQ(poll_at(&rig, false, 1), 1); /* position 3 */
+	c = counters(&rig, 0);
+	CHECK_EQ(c.unread, 2);
+	CHECK(balanced(&c));
+	complete(&rig, slow);
+	CHECK_EQ(poll_at(&rig, false, 2), 2);
+	c = counters(&rig, 0);
+	CHECK_EQ(c.slot_busy, 1);
+	CHECK_EQ(c.abandoned, 0);
+	CHECK(balanced(&c));
+	rig_close(&rig);
+}
+
 TEST("ring: a slow writer holds the reader back, and the watermark with it", "[ring]")
 {
-	struct rig rig;
+	struct rig rig = {0};
 	struct ring_counters c;
 	uint64_t p;
 
@@ -245,7 +272,7 @@ TEST("ring: a slow writer holds the reader back, and the watermark with it", "[r
 TEST("ring: a writer that stalls for 200 ms, or died, is passed over as abandoned", "[ring]")
 {
 	for (int died = 0; died <= 1; died++) {
-		struct rig rig;
+		struct rig rig = {0};
 		struct ring_counters c;
 
 		REQUIRE_EQ(rig_open(&rig, 64), 0);
@@ -264,7 +291,7 @@ TEST("ring: a writer that stalls for 200 ms, or died, is passed over as abandone
 
 TEST("ring: a writer killed before it has a position is abandoned", "[ring]")
 {
-	struct rig rig;
+	struct rig rig = {0};
 	struct ring_counters c;
 
 	REQUIRE_EQ(rig_open(&rig, 64), 0);
@@ -288,7 +315,7 @@ static int stop_batch(
 
 TEST("ring: what a callback returns ends the poll and comes back", "[ring]")
 {
-	struct rig rig;
+	struct rig rig = {0};
 
 	REQUIRE_EQ(rig_open(&rig, 64), 0);
 	emit(&rig, 0);
@@ -300,7 +327,7 @@ TEST("ring: what a callback returns ends the poll and comes back", "[ring]")
 TEST("ring: names arrive once, and one too many is counted", "[ring]")
 {
 	char text[255];
-	struct rig rig;
+	struct rig rig = {0};
 	int rc = 0;
 
 	REQUIRE_EQ(rig_open(&rig, 64), 0);
@@ -322,7 +349,7 @@ TEST("ring: events without a ring have a row of their own", "[ring]")
 {
 	struct ring_counters c;
 	uint32_t nc, lane;
-	struct rig rig;
+	struct rig rig = {0};
 
 	REQUIRE_EQ(rig_open(&rig, 64), 0);
 	atomic_store(&rig.c.ctl->no_ring, 5);
@@ -385,7 +412,7 @@ TEST("ring: four writers and a reader: no record is torn, the sum is right", "[r
 	static const uint32_t capacities[] = {4, 256, 65536};
 
 	for (int i = 0; i < 3; i++) {
-		struct rig rig;
+		struct rig rig = {0};
 		struct ring_counters c;
 
 		REQUIRE_EQ(rig_open(&rig, capacities[i]), 0);
@@ -404,7 +431,7 @@ TEST("ring: four writers and a reader: no record is torn, the sum is right", "[r
 
 TEST("ring: a reader that slept through it all still gets the sum right", "[ring]")
 {
-	struct rig rig;
+	struct rig rig = {0};
 	struct ring_counters c;
 
 	REQUIRE_EQ(rig_open(&rig, 1024), 0);
@@ -421,7 +448,7 @@ TEST("ring: a reader that slept through it all still gets the sum right", "[ring
 TEST("ring: killed writers leave whole records and a balanced count", "[ring]")
 {
 	for (int round = 0; round < 5; round++) {
-		struct rig rig;
+		struct rig rig = {0};
 		struct ring_counters c;
 		pid_t pid;
 
@@ -452,7 +479,7 @@ TEST("ring: killed writers leave whole records and a balanced count", "[ring]")
 
 TEST("ring: a head that lies costs a lap of work, not more", "[ring]")
 {
-	struct rig rig;
+	struct rig rig = {0};
 	struct ring_counters c;
 
 	REQUIRE_EQ(rig_open(&rig, 64), 0);
