@@ -3,10 +3,18 @@
 # Usage: BUILD=build tests/run.sh [suite...]     suites: unit cli replay
 cd "$(dirname "$0")/.." || exit 3
 BUILD=${BUILD:-build}
+mkdir -p "$BUILD"
 export BUILD
 passed=0 failed=0 skipped=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+
+# A sanitizer's finding in any process of any test counts, also where the test does not look.
+findings=$(realpath "$BUILD")/sanitizer
+rm -rf "$findings" && mkdir -p "$findings"
+export ASAN_OPTIONS="log_path=$findings/log${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+export TSAN_OPTIONS="log_path=$findings/log${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
+export UBSAN_OPTIONS="log_path=$findings/log:print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
 
 suite() { # name, command...
 	name=$1
@@ -34,6 +42,12 @@ for s in ${*:-unit cli replay}; do
 	replay) suite replay bash tests/replay/run.sh ;;
 	*) echo "no suite named $s" >&2; exit 2 ;;
 	esac
+done
+for f in "$findings"/*; do
+	[ -s "$f" ] || continue
+	echo "failed: a sanitizer says:"
+	head -40 "$f"
+	failed=$((failed + 1))
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

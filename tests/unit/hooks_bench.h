@@ -204,7 +204,7 @@ static inline void obey(const struct order *o, int fd, struct answer *a)
 		break;
 	case ACT_OPEN_CALL:
 		c.error = start_open_call(&opener, fd);
-		c.tid = opener.tid;
+		c.tid = __atomic_load_n(&opener.tid, __ATOMIC_ACQUIRE);
 		break;
 	case ACT_SPIN:
 		spin_order = *o;
