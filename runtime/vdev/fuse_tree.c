@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/file.h"
 #include "runtime/vdev/request.h"
 #include "runtime/vdev/tree_nodes.h"
 #include "runtime/vdev/user_memory.h"
@@ -313,11 +314,14 @@ static void release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fuse_reply_err(req, 0);
 }
 
+/* The reply is made from a copy: once the bytes are out, the reader may close the file and another thread free
+ * its text, while this one is still coming back from the write. */
 static void read_file(
 	fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	const struct vdev_open_file *file = file_of(fi);
-	size_t at;
+	_cleanup_free_ char *copy = NULL;
+	size_t at, n;
 
 	(void)ino;
 	if (file->device) {
@@ -325,8 +329,14 @@ static void read_file(
 		return;
 	}
 	at = offset < 0 || (size_t)offset > file->text_size ? file->text_size : (size_t)offset;
-	fuse_reply_buf(
-		req, file->text + at, size < file->text_size - at ? size : file->text_size - at);
+	n = size < file->text_size - at ? size : file->text_size - at;
+	copy = malloc(n + 1);
+	if (!copy) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	memcpy(copy, file->text + at, n);
+	fuse_reply_buf(req, copy, n);
 }
 
 static void write_file(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,

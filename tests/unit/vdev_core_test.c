@@ -153,8 +153,7 @@ TEST("vdev: initialisation of a core is awaited by the next, and by the heir of 
 	waiter = (struct vdev_cinit_waiter){.fd = fd, .result = -1};
 	REQUIRE(pthread_create(&thread, NULL, vdev_start_cinit, &waiter) == 0);
 	/* It is in the request while others are answered. */
-	while (vdev_stat(&run, "ioctl.CINIT_SET_STATE") < 2)
-		sched_yield();
+	CHECK(vdev_wait_stat(&run, "ioctl.CINIT_SET_STATE", 2));
 	REQUIRE_EQ(vdev_set_cinit(fd, 0, NEURON_CINIT_COMPLETED, &state), 0);
 	CHECK_EQ(state, NEURON_CINIT_COMPLETED);
 	pthread_join(thread, NULL);

@@ -170,6 +170,27 @@ long long vdev_stat(const struct vdev_run *run, const char *name)
 	return -1;
 }
 
+static bool out_of_patience(const struct timespec *start)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec - start->tv_sec > PATIENCE_MS / 1000;
+}
+
+bool vdev_wait_stat(const struct vdev_run *run, const char *name, long long value)
+{
+	struct timespec start;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	while (vdev_stat(run, name) < value) {
+		if (out_of_patience(&start))
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
 /* ---- the client -------------------------------------------------------------------------- */
 
 int vdev_open(const struct vdev_run *run, unsigned device, int flags)
@@ -381,12 +402,11 @@ bool vdev_client_has(const struct vdev_client *c)
 
 bool vdev_client_next(struct vdev_client *c, struct vdev_notification *ret)
 {
-	struct timespec start, now;
+	struct timespec start;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	while (!vdev_client_has(c)) {
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec - start.tv_sec > PATIENCE_MS / 1000)
+		if (out_of_patience(&start))
 			return false;
 		sched_yield();
 	}

@@ -48,6 +48,9 @@ int vdev_call(int fd, unsigned long cmd, void *arg);
 /* Value of a line of the stats file, -1 when there is none. */
 long long vdev_stat(const struct vdev_run *run, const char *name);
 
+/* Waits until a line of the stats file reaches a value; false after ten seconds. */
+bool vdev_wait_stat(const struct vdev_run *run, const char *name, long long value);
+
 /* Short forms over the newest requests; 0 or -errno. */
 int vdev_alloc(int fd, uint64_t size, uint64_t *ret_handle);
 int vdev_write(int fd, uint64_t handle, uint64_t offset, const void *data, uint64_t size);

@@ -49,8 +49,7 @@ TEST("vdev: SIGTERM and SIGINT leave nothing, whatever clients are doing", "[vde
 		REQUIRE_EQ(vdev_set_cinit(fd, 0, NEURON_CINIT_STARTED, &state), 0);
 		waiter = (struct vdev_cinit_waiter){.fd = fd};
 		REQUIRE(pthread_create(&thread, NULL, vdev_start_cinit, &waiter) == 0);
-		while (vdev_stat(&run, "ioctl.CINIT_SET_STATE") < 2)
-			sched_yield();
+		CHECK(vdev_wait_stat(&run, "ioctl.CINIT_SET_STATE", 2));
 		CHECK_EQ(vdev_run_stop(&run, signals[i]), 0);
 		CHECK(!exists(run.root));
 		pthread_join(thread, NULL);
