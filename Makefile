@@ -42,7 +42,7 @@ WARN := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-protot
 OPT := -O2 -g -fno-omit-frame-pointer
 SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 CPPFLAGS_ALL = -D_GNU_SOURCE -DNTRACE_VERSION='"$(VERSION)"' \
-	-DNTRACE_LIBDIR='"$(PREFIX)/lib/ntrace"' -I. -I$(BUILD)/gen -Iruntime/include
+	-I. -I$(BUILD)/gen -Iruntime/include
 CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -pthread $(SAN) $(CFLAGS)
 LDFLAGS_ALL = -pthread -Wl,-z,relro,-z,now $(SAN) $(LDFLAGS)
 
@@ -144,7 +144,7 @@ $(BUILD)/gen/proto/%.pb-c.c $(BUILD)/gen/proto/%.pb-c.h &: proto/%.proto
 
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h vmlinux/*.h vmlinux/*.def)
 	$(call say,BPF)
-	$(Q)mkdir -p $(@D) && $(CLANG) -target bpf -mcpu=v3 -O2 -g -D__TARGET_ARCH_x86 -D__bpf__ \
+	$(Q)mkdir -p $(@D) && $(CLANG) -target bpf -mcpu=v3 -O2 -g -D__bpf__ \
 		-Wall -Werror -I. $(shell pkg-config --cflags libbpf) -c $< -o $@
 
 $(BUILD)/gen/bpf/%.skel.h: $(BUILD)/bpf/%.bpf.o

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_dump.c - `ntrace dump`.
+ * cmd_dump.c - `ntrace dump`: reads one .pb file whole, finds out which it is, and prints it.  What stands
+ * before a damaged place is printed before the damage is reported.
  */
 #include <errno.h>
 #include <stdio.h>

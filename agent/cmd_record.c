@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/interrupt.h"
 #include "agent/collect/capture.h"
 #include "agent/output/report.h"
 #include "runtime/base/file.h"
@@ -118,7 +119,8 @@ static int find_command(const char *name)
 	for (const char *p = path ? path : "/usr/bin:/bin"; *p;) {
 		size_t len = strcspn(p, ":");
 		_cleanup_free_ char *full = NULL;
-		if (asprintf(&full, "%.*s/%s", (int)len, p, name) < 0)
+		/* An empty element is the current directory. */
+		if (asprintf(&full, "%.*s/%s", len ? (int)len : 1, len ? p : ".", name) < 0)
 			return -ENOMEM;
 		if (access(full, X_OK) == 0)
 			return 0;
@@ -243,6 +245,7 @@ int cmd_record(int argc, char **argv)
 	a.capture.device_root = root && *root ? root : NULL;
 	a.capture.out_dir = out;
 	rc = capture_run(&a.capture, a.command, &cap);
+	a.merge.cancel = interrupt_arm(); /* until here a signal is the command's or ends us */
 	if (rc < 0)
 		rc = explain_capture(&cap, out, a.command[0]);
 	else

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/interrupt.h"
 #include "agent/output/report.h"
 #include "runtime/base/file.h"
 #include "runtime/record/merge.h"
@@ -89,16 +90,20 @@ static const char *reason(int error, const char *text)
 	return text ? text : strerror(-error);
 }
 
-static bool damaged(const struct rec_damage *d)
+/* A cut last frame is what a kill leaves: salvage expects it. */
+static bool damaged(const struct rec_damage *d, bool salvage)
 {
-	return d->skipped_bytes || d->bad_frames || d->cut_bytes;
+	return d->skipped_bytes || d->bad_frames || (d->cut_bytes && !salvage);
 }
 
 static int merge(const char *name, const struct replay_args *a, bool salvage)
 {
 	struct merge_result m;
 	_cleanup_free_ char *error = NULL;
-	int rc = merge_recording(a->rec, a->out, &a->merge, &m, &error);
+	struct merge_options how = a->merge;
+
+	how.cancel = interrupt_arm();
+	int rc = merge_recording(a->rec, a->out, &how, &m, &error);
 
 	if (rc < 0) {
 		agent_message("%s: %s: %s", name, a->rec, reason(rc, error));
@@ -113,9 +118,12 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 			"%s: the recording has no end frame; `ntrace salvage` is for that", name);
 		rc = EXIT_DATA;
 	}
-	/* A cut last frame is what a kill leaves: salvage expects it. */
-	if (salvage ? m.damage.skipped_bytes || m.damage.bad_frames : damaged(&m.damage))
+	if (damaged(&m.damage, salvage)) {
+		agent_message("%s: %llu damaged bytes were skipped, %llu bytes cut off at the end",
+			name, (unsigned long long)m.damage.skipped_bytes,
+			(unsigned long long)m.damage.cut_bytes);
 		rc = EXIT_DATA;
+	}
 	if (m.ended && !m.balanced) {
 		agent_message("%s: the ledger does not balance", name);
 		rc = EXIT_DATA;

@@ -36,7 +36,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 256);
+	__uint(max_entries, NEV_MAX_DEVICES);
 	__type(key, struct nev_file_key);
 	__type(value, __u32); /* N of neuronN */
 } devices SEC(".maps");
@@ -78,7 +78,9 @@ static __always_inline struct nev_cpu *this_cpu(void)
 	return bpf_map_lookup_elem(&cpus, &cpu);
 }
 
-/* Keeps the order of stores that the reader watches from another CPU. */
+/* Keeps the order of stores that the reader watches from another CPU.  x86 shows the stores of a CPU
+ * in the order of its program, so only the compiler must be held; elsewhere this would have to be a
+ * store with release semantics. */
 #define store(where, value) (*(volatile typeof(where) *)&(where) = (value))
 
 /* ---- which file --------------------------------------------------------------------------- */
@@ -179,8 +181,23 @@ static __always_inline void enter(struct nev_cpu *cpu, struct nev_inflight *in, 
 		forget_stale(in->tid, cpu);
 		error = bpf_map_update_elem(&inflight, &in->tid, in, BPF_ANY);
 	}
-	if (error)
+	if (error == -7 /* E2BIG */)
 		cpu->counters[NEV_C_LOST_INFLIGHT_FULL]++;
+	else if (error)
+		__sync_fetch_and_add(&cpu->counters[NEV_C_LOST_EXIT], 1);
+}
+
+/* A call on another file: an entry of this thread is of an earlier one.  Left there it would become
+ * the record of this call.  Looking is cheap, deleting takes a lock. */
+static __always_inline void enter_other(__u32 tid)
+{
+	struct nev_cpu *cpu;
+
+	if (!bpf_map_lookup_elem(&inflight, &tid))
+		return;
+	cpu = this_cpu();
+	if (cpu)
+		forget_stale(tid, cpu);
 }
 
 SEC("tracepoint/syscalls/sys_enter_ioctl")
@@ -195,8 +212,10 @@ int enter_ioctl(struct trace_event_raw_sys_enter *ctx)
 		return 0;
 	in.fd = ctx->args[0];
 	device = device_of(in.fd);
-	if (device < 0)
+	if (device < 0) {
+		enter_other(in.tid);
 		return 0;
+	}
 	cpu = this_cpu();
 	if (!cpu)
 		return 0; /* cannot be: there is one per possible CPU */

@@ -20,6 +20,8 @@
 #endif
 
 #define NEV_MAX_ARGS 6
+#define NEV_MAX_DEVICES 256
+#define NEV_CPU_READER 0xffffu /* nev_hdr.cpu of records that the reader made */
 
 enum nev_type {
 	NEV_IOCTL_DONE = 1,  /* written by BPF when the call returns */
@@ -98,7 +100,9 @@ enum nev_counter {
 	NEV_C_LOST_RING_FULL,	  /* bpf_ringbuf_reserve failed */
 	NEV_C_LOST_INFLIGHT_FULL, /* `inflight` could not take the entry */
 	NEV_C_ARG_FAULT,	  /* argument unreadable: not a loss, the record is there */
-	NEV_C_LOST_EXIT, /* calls whose return was not seen, found when the thread went on */
+	/* Calls whose return was not seen, found when the thread went on, and those that the kernel
+	 * kept out of `inflight` although it had room. */
+	NEV_C_LOST_EXIT,
 	NEV_C_UNTRACKED, /* children the process filter had no room for: they are not seen */
 	NEV_C_MAX,
 };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * neuron_args.h - the argument structures of the neuron driver's requests, as both sides of an ioctl see
- * them: the runtime fills them, the virtual device reads them from the caller's memory.
+ * neuron_args.h - the argument structures of the neuron driver's requests, as both sides of an
+ * ioctl see them: the runtime fills them, the virtual device reads them from the caller's memory.
  *
- * Only requests that one of ours sends or answers are here.  Layouts are those of x86-64 and were restated
- * from the driver's public interface (2.24.7, 2.30.2 where it says so); sizes are checked against
- * ioctl_table.def.  User pointers are plain numbers: who follows them decides how.
+ * Only requests that one of ours sends or answers are here.  Layouts are those of x86-64 and were
+ * restated from the driver's public interface (2.24.7, 2.30.2 where it says so); sizes are
+ * checked against ioctl_table.def.  User pointers are plain numbers: who follows them decides
+ * how.
  */
 #ifndef NTRACE_VMLINUX_NEURON_ARGS_H
 #define NTRACE_VMLINUX_NEURON_ARGS_H
@@ -34,7 +35,8 @@ struct neuron_mem_alloc_v2 {
 	uint64_t mem_handle; /* u64 *, out */
 };
 
-/* MEM_ALLOC_V2MT (48 bytes), _V2MT64 (56), _V2MT64_PA (64, driver 2.30): each a prefix of the next. */
+/* MEM_ALLOC_V2MT (48 bytes), _V2MT64 (56), _V2MT64_PA (64, driver 2.30): each a prefix of the
+ * next. */
 struct neuron_mem_alloc_v2mt {
 	uint64_t size;
 	uint64_t align;

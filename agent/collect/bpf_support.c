@@ -5,6 +5,7 @@
  */
 #include "agent/collect/bpf_support.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -121,7 +122,8 @@ int tracepoint_id(int tracefs_fd, const char *category, const char *name)
 	return atoi(text);
 }
 
-int tracepoint_open(int id)
+/* A perf event on the tracepoint. */
+static int tracepoint_open(int id)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_TRACEPOINT,
@@ -134,6 +136,44 @@ int tracepoint_open(int id)
 	long fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
+}
+
+int tracepoint_attach(int tracefs_fd, const char *category, const char *name,
+	struct bpf_program *prog, struct bpf_link **ret)
+{
+	int id = tracepoint_id(tracefs_fd, category, name), fd;
+
+	if (id < 0)
+		return id;
+	fd = tracepoint_open(id);
+	if (fd < 0)
+		return fd;
+	*ret = bpf_program__attach_perf_event(prog, fd); /* the link owns fd */
+	if (!*ret) {
+		int error = -errno;
+
+		close(fd);
+		return error;
+	}
+	return 0;
+}
+
+/* The kernel promises this wait for one thing only: when a map inside a map is replaced, programs
+ * that still use the old one have ended before the call returns. */
+int bpf_programs_wait(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts);
+	_cleanup_close_ int inner = bpf_map_create(
+		BPF_MAP_TYPE_ARRAY, "ntrace_wait", sizeof(uint32_t), sizeof(uint32_t), 1, NULL);
+	_cleanup_close_ int outer = -1;
+	uint32_t zero = 0;
+
+	if (inner < 0)
+		return inner;
+	opts.inner_map_fd = (uint32_t)inner;
+	outer = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "ntrace_wait", sizeof(uint32_t),
+		sizeof(uint32_t), 1, &opts);
+	return outer < 0 ? outer : bpf_map_update_elem(outer, &zero, &inner, BPF_ANY);
 }
 
 /* ---- mapped memory ------------------------------------------------------------------------ */
@@ -208,6 +248,21 @@ bool bpf_ring_next(struct bpf_ring *r, uint64_t end, const void **ret_record, si
 		return true;
 	}
 	return false;
+}
+
+uint64_t bpf_ring_unread(const struct bpf_ring *r)
+{
+	uint64_t end = bpf_ring_end(r), n = 0;
+
+	for (uint64_t pos = r->pos; pos < end;) {
+		const void *at = r->data + (pos & (r->size - 1));
+		uint32_t head = __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
+		uint32_t length = head & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+
+		n += !(head & BPF_RINGBUF_DISCARD_BIT);
+		pos += (length + BPF_RINGBUF_HDR_SZ + 7u) & ~7u;
+	}
+	return n;
 }
 
 void bpf_ring_release(struct bpf_ring *r)

@@ -16,8 +16,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct bpf_link;
+struct bpf_program;
+
 /* Where the kernel's own type information lies. */
 #define BPF_KERNEL_BTF "/sys/kernel/btf/vmlinux"
+
+/* What our hooks take besides being root.  Without CAP_SYS_ADMIN, CAP_BPF and CAP_PERFMON do where
+ * tracefs is mounted; its files are root's in any case. */
+#define BPF_PRIVILEGES "CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH"
 
 /* From now on libbpf's warnings go into a buffer of the calling thread and nowhere else.  Empties
  * the buffer. */
@@ -31,8 +38,14 @@ const char *bpf_log_last(void);
 int tracefs_open(bool *ret_detached);
 /* Number of tracepoint category:name, or -errno (-ENOENT: the kernel does not have it). */
 int tracepoint_id(int tracefs_fd, const char *category, const char *name);
-/* A perf event on the tracepoint, to which a program can be attached.  The caller closes it. */
-int tracepoint_open(int id);
+/* Attaches a program to tracepoint category:name.  0 and the link, which the caller destroys, or
+ * -errno. */
+int tracepoint_attach(int tracefs_fd, const char *category, const char *name,
+	struct bpf_program *prog, struct bpf_link **ret);
+
+/* Returns when every program that was running on any CPU has ended.  For programs that have been
+ * detached: what they write is then complete.  0 or -errno. */
+int bpf_programs_wait(void);
 
 /* ---- mapped arrays and the ring buffer ---------------------------------------------------- */
 
@@ -53,6 +66,8 @@ int bpf_ring_open(struct bpf_ring *r, int map_fd, size_t size);
 void bpf_ring_close(struct bpf_ring *r);
 /* Position behind the newest reserved record. */
 uint64_t bpf_ring_end(const struct bpf_ring *r);
+/* How many records lie between the reader and the end, those still being written among them. */
+uint64_t bpf_ring_unread(const struct bpf_ring *r);
 /* The next record before `end`: true and the record, which stays until bpf_ring_release; false when
  * there is none or when it is still being written (then r->pos < end). */
 bool bpf_ring_next(struct bpf_ring *r, uint64_t end, const void **ret_record, size_t *ret_size);

@@ -47,8 +47,12 @@ struct capture {
 	unsigned sigints;
 	uint32_t end_reason;
 	bool ended;
+	bool masked;
+	sigset_t old_mask; /* what the caller had, if masked */
+	unsigned made;	   /* components of the output directory that we made */
 	uint64_t kernel_watermark;
-	uint32_t announced_devices;
+	int device_count; /* known when the recording begins */
+	int announced_devices;
 	uint32_t pids[MAX_PIDS]; /* processes whose memory is sampled */
 	unsigned pid_count;
 };
@@ -115,32 +119,58 @@ static int put_kernel_counters(struct capture *c)
 		{REC_C_KERNEL_UNTRACKED, 0, k[NEV_C_UNTRACKED]},
 		{REC_C_KERNEL_MISSED, 0, ioctl_hooks_missed(c->hooks)},
 		{REC_C_KERNEL_RECEIVED, 0, received},
+		{REC_C_KERNEL_LEFT, 0, ioctl_hooks_left(c->hooks)},
 	};
 	return put(c, REC_COUNTERS, REC_SOURCE_KERNEL, rows, sizeof(rows));
 }
 
-static int put_runtime_counters(struct capture *c, uint16_t source, const struct ctl_reader *reader)
+/* Of a runtime whose memory broke its rules nothing counts but what was taken from it. */
+static int put_failed_counters(struct capture *c, uint16_t source, uint32_t nc, uint64_t delivered)
 {
-	for (uint32_t i = 0; i < ctl_reader_rings(reader); i++) {
+	const struct rec_counter rows[] = {
+		{REC_C_RUNTIME_EMITTED, nc, delivered},
+		{REC_C_RUNTIME_DELIVERED, nc, delivered},
+		{REC_C_RUNTIME_UNREAD, nc, 0},
+		{REC_C_RUNTIME_OVERWRITTEN, nc, 0},
+		{REC_C_RUNTIME_FILTERED, nc, 0},
+		{REC_C_RUNTIME_SLOT_BUSY, nc, 0},
+		{REC_C_RUNTIME_NO_RING, nc, 0},
+		{REC_C_RUNTIME_ABANDONED, nc, 0},
+	};
+	return put(c, REC_COUNTERS, source, rows, sizeof(rows));
+}
+
+static int put_ring_counters(
+	struct capture *c, uint16_t source, uint32_t nc, const struct ring_counters *v)
+{
+	const struct rec_counter rows[] = {
+		{REC_C_RUNTIME_EMITTED, nc, v->emitted},
+		{REC_C_RUNTIME_DELIVERED, nc, v->delivered},
+		{REC_C_RUNTIME_UNREAD, nc, v->unread},
+		{REC_C_RUNTIME_OVERWRITTEN, nc, v->overwritten},
+		{REC_C_RUNTIME_FILTERED, nc, v->filtered},
+		{REC_C_RUNTIME_SLOT_BUSY, nc, v->slot_busy},
+		{REC_C_RUNTIME_NO_RING, nc, v->no_ring},
+		{REC_C_RUNTIME_ABANDONED, nc, v->abandoned},
+	};
+	return put(c, REC_COUNTERS, source, rows, sizeof(rows));
+}
+
+static int put_runtime_counters(
+	struct capture *c, const struct runtime_source *s, const struct ctl_reader *reader)
+{
+	const struct rec_counter names = {REC_C_NAMES_LOST, 0, ctl_reader_names_lost(reader)};
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < ctl_reader_rings(reader); i++) {
 		struct ring_counters v;
 		uint32_t nc, lane;
 
 		ctl_reader_counters(reader, i, &nc, &lane, &v);
-		const struct rec_counter rows[] = {
-			{REC_C_RUNTIME_EMITTED, nc, v.emitted},
-			{REC_C_RUNTIME_DELIVERED, nc, v.delivered},
-			{REC_C_RUNTIME_UNREAD, nc, v.unread},
-			{REC_C_RUNTIME_OVERWRITTEN, nc, v.overwritten},
-			{REC_C_RUNTIME_FILTERED, nc, v.filtered},
-			{REC_C_RUNTIME_SLOT_BUSY, nc, v.slot_busy},
-			{REC_C_RUNTIME_NO_RING, nc, v.no_ring},
-			{REC_C_RUNTIME_ABANDONED, nc, v.abandoned},
-		};
-		int rc = put(c, REC_COUNTERS, source, rows, sizeof(rows));
-		if (rc < 0)
-			return rc;
+		rc = s->failed ? put_failed_counters(c, s->source, nc, v.delivered)
+			       : put_ring_counters(c, s->source, nc, &v);
 	}
-	return 0;
+	return rc < 0 ? rc : put(c, REC_COUNTERS, s->source, &names, sizeof(names));
 }
 
 static int put_own_cost(struct capture *c)
@@ -154,6 +184,7 @@ static int put_own_cost(struct capture *c)
 		{REC_C_AGENT_CPU_NS, 0, ns},
 		{REC_C_AGENT_BYTES, 0, rec_writer_bytes(c->rec)},
 		{REC_C_AGENT_REFUSED, 0, runtimes_refused(c->runtimes)},
+		{REC_C_AGENT_FAILED, 0, runtimes_failed(c->runtimes)},
 	};
 	return put(c, REC_COUNTERS, REC_SOURCE_RECORDER, rows, sizeof(rows));
 }
@@ -165,7 +196,7 @@ static int put_counters(struct capture *c)
 	int rc = put_kernel_counters(c);
 
 	for (unsigned i = 0; rc == 0 && runtimes_get(c->runtimes, i, &s, &mark); i++)
-		rc = put_runtime_counters(c, s.source, runtimes_reader(c->runtimes, i));
+		rc = put_runtime_counters(c, &s, runtimes_reader(c->runtimes, i));
 	return rc < 0 ? rc : put_own_cost(c);
 }
 
@@ -202,6 +233,14 @@ static int on_kernel(void *ctx, const void *records, size_t size)
 	return put(c, REC_KERNEL, REC_SOURCE_KERNEL, records, size);
 }
 
+/* What the filter of the hooks follows is followed here too. */
+static bool wants(void *ctx, pid_t pid)
+{
+	struct capture *c = ctx;
+
+	return c->o->all_processes || ioctl_hooks_tracks(c->hooks, pid);
+}
+
 static int on_process(void *ctx, const struct runtime_source *s)
 {
 	struct capture *c = ctx;
@@ -235,10 +274,11 @@ static int follow_devices(struct capture *c)
 {
 	int n = ioctl_hooks_scan_devices(c->hooks, c->o->device_root);
 
-	while (n > 0 && c->announced_devices < (uint32_t)n) {
+	while (c->announced_devices < n) {
+		int i = c->announced_devices++;
 		struct rec_device d = {
-			.index = ioctl_hooks_device(c->hooks, (int)c->announced_devices++),
-			.is_virtual = c->o->device_root != NULL,
+			.index = ioctl_hooks_device(c->hooks, i),
+			.is_virtual = ioctl_hooks_device_is_virtual(c->hooks, i),
 		};
 		int rc = put(c, REC_DEVICE, REC_SOURCE_RECORDER, &d, sizeof(d));
 		if (rc < 0)
@@ -376,7 +416,8 @@ static int open_loop(struct capture *c)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGQUIT);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, &c->old_mask);
+	c->masked = true;
 	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	c->tick_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	c->set_fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -395,7 +436,7 @@ static int open_loop(struct capture *c)
 	return 0;
 }
 
-/* Last drain, last counters, end frame. */
+/* Hooks off, last drain, last counters, end frame.  Calls that go on do not change the counters. */
 static int finish(struct capture *c)
 {
 	struct rec_end end = {.wait_status = c->ret->wait_status, .reason = c->end_reason};
@@ -403,7 +444,9 @@ static int finish(struct capture *c)
 
 	runtimes_disable(c->runtimes);
 	runtimes_serve(c->runtimes); /* an announcement that came with the last breath */
-	rc = drain(c);
+	rc = ioctl_hooks_stop(c->hooks, on_kernel, c, &c->kernel_watermark);
+	if (rc == 0)
+		rc = drain(c);
 	if (rc == 0)
 		rc = sample(c);
 	if (rc == 0)
@@ -422,6 +465,14 @@ static int fail(struct capture *c, enum capture_stage stage, int error, const ch
 	return error;
 }
 
+static bool watches_virtual(const struct capture *c)
+{
+	for (int i = 0; i < c->device_count; i++)
+		if (ioctl_hooks_device_is_virtual(c->hooks, i))
+			return true;
+	return false;
+}
+
 static int put_header(struct capture *c)
 {
 	_cleanup_free_ char *text = NULL;
@@ -436,7 +487,7 @@ static int put_header(struct capture *c)
 		.machine = h.uts.machine,
 		.driver = h.driver[0] ? h.driver : NULL,
 		.hooks = ioctl_hooks_names(c->hooks),
-		.is_virtual = c->o->device_root != NULL,
+		.is_virtual = watches_virtual(c),
 		.all_processes = c->o->all_processes,
 		.kernel_ring_bytes = c->o->kernel_ring_bytes,
 		.ring_capacity = c->o->ring_capacity,
@@ -471,7 +522,7 @@ static void discard(struct capture *c)
 	snprintf(path, sizeof(path), "%s/" REC_SEGMENT_FORMAT, c->ret->rec_path, 0u);
 	unlink(path);
 	rmdir(c->ret->rec_path);
-	rmdir(c->o->out_dir); /* fails when it holds anything else */
+	file_mkdirs_undo(c->o->out_dir, c->made);
 }
 
 static int open_hooks(struct capture *c)
@@ -480,13 +531,20 @@ static int open_hooks(struct capture *c)
 		.ring_bytes = c->o->kernel_ring_bytes, .all_processes = c->o->all_processes};
 	int rc = ioctl_hooks_open(&ho, &c->hooks, c->ret->why, sizeof(c->ret->why));
 
-	return rc < 0 ? fail(c, CAPTURE_HOOKS, rc, NULL) : 0;
+	if (rc < 0)
+		return fail(c, CAPTURE_HOOKS, rc, NULL);
+	c->device_count = ioctl_hooks_scan_devices(c->hooks, c->o->device_root);
+	if (c->device_count < 0)
+		return fail(c, CAPTURE_HOOKS, c->device_count,
+			c->o->device_root ? "no device tree at NTRACE_DEVICE_ROOT"
+					  : "cannot look for devices in /dev");
+	return 0;
 }
 
 static int open_output(struct capture *c)
 {
 	char what[4200];
-	int rc = file_mkdirs(c->o->out_dir);
+	int rc = file_mkdirs(c->o->out_dir, &c->made);
 
 	snprintf(what, sizeof(what), "cannot create %s", c->o->out_dir);
 	if (rc < 0)
@@ -497,14 +555,15 @@ static int open_output(struct capture *c)
 	}
 	snprintf(what, sizeof(what), "cannot create %s", c->ret->rec_path);
 	rc = rec_writer_open(c->ret->rec_path, &c->rec);
-	if (rc < 0 && rc != -EEXIST)
-		rmdir(c->o->out_dir);
+	if (rc < 0)
+		file_mkdirs_undo(c->o->out_dir, c->made);
 	return rc < 0 ? fail(c, CAPTURE_OUTPUT, rc, what) : 0;
 }
 
 static int open_command(struct capture *c, char *const argv[])
 {
-	int rc = command_prepare(&c->command, argv, runtimes_socket_name(c->runtimes));
+	int rc =
+		command_prepare(&c->command, argv, runtimes_socket_name(c->runtimes), &c->old_mask);
 
 	if (rc == 0)
 		rc = ioctl_hooks_track(c->hooks, c->command.pid);
@@ -524,24 +583,34 @@ static int open_command(struct capture *c, char *const argv[])
 	return 0;
 }
 
+/* What came while the loop ran is done with; what comes from now on is the caller's. */
+static void restore_signals(struct capture *c)
+{
+	struct signalfd_siginfo si;
+
+	if (!c->masked)
+		return;
+	while (c->signal_fd >= 0 && read(c->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si))
+		;
+	sigprocmask(SIG_SETMASK, &c->old_mask, NULL);
+	c->masked = false;
+}
+
 /* The command is left to itself, its status still awaited. */
 static void wait_for_command(struct capture *c)
 {
-	struct signalfd_siginfo si;
-	sigset_t none;
-
-	while (read(c->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si))
-		;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	restore_signals(c);
 	if (c->command.pid > 0)
 		c->ret->wait_status = command_reap(&c->command);
 }
 
 static int run(struct capture *c, char *const argv[])
 {
-	struct runtimes_sink sink = {
-		.on_process = on_process, .on_records = on_records, .on_name = on_name, .ctx = c};
+	struct runtimes_sink sink = {.wants = wants,
+		.on_process = on_process,
+		.on_records = on_records,
+		.on_name = on_name,
+		.ctx = c};
 	int rc = open_hooks(c);
 
 	if (rc < 0)
@@ -588,6 +657,7 @@ int capture_run(const struct capture_options *o, char *const argv[], struct capt
 	c->command = COMMAND_NONE;
 	c->epoll_fd = c->tick_fd = c->set_fd = c->signal_fd = -1;
 	int rc = run(c, argv);
+	restore_signals(c);
 	command_close(&c->command);
 	if (c->rec)
 		rec_writer_close(c->rec);

@@ -16,15 +16,15 @@
 #include "runtime/base/file.h"
 #include "runtime/trace/announce.h"
 
-static void child_run(char *const argv[], const char *socket_name, int gate, int exec_fd)
+static void child_run(
+	char *const argv[], const char *socket_name, const sigset_t *mask, int gate, int exec_fd)
 {
 	char go = 0;
-	sigset_t none;
+
 	int error;
 	ssize_t n;
 
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
 	do {
 		n = read(gate, &go, 1);
 	} while (n < 0 && errno == EINTR);
@@ -38,7 +38,8 @@ static void child_run(char *const argv[], const char *socket_name, int gate, int
 	_exit(127);
 }
 
-int command_prepare(struct command *c, char *const argv[], const char *socket_name)
+int command_prepare(
+	struct command *c, char *const argv[], const char *socket_name, const sigset_t *mask)
 {
 	int gate[2], status[2];
 
@@ -55,7 +56,7 @@ int command_prepare(struct command *c, char *const argv[], const char *socket_na
 	if (pid == 0) {
 		close(gate[1]);
 		close(status[0]);
-		child_run(argv, socket_name, gate[0], status[1]);
+		child_run(argv, socket_name, mask, gate[0], status[1]);
 	}
 	int error = errno;
 	close(gate[0]);

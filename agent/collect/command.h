@@ -9,6 +9,7 @@
 #ifndef NTRACE_COLLECT_COMMAND_H
 #define NTRACE_COLLECT_COMMAND_H
 
+#include <signal.h>
 #include <sys/types.h>
 
 struct command {
@@ -20,8 +21,9 @@ struct command {
 
 #define COMMAND_NONE ((struct command){.pidfd = -1, .gate = -1, .exec_fd = -1})
 
-/* Forks.  The child waits at the gate.  0 or -errno. */
-int command_prepare(struct command *c, char *const argv[], const char *socket_name);
+/* Forks.  The child waits at the gate and gets this signal mask.  0 or -errno. */
+int command_prepare(
+	struct command *c, char *const argv[], const char *socket_name, const sigset_t *mask);
 
 /* Opens the gate and waits for the exec.  0, or -errno of the exec (the child is reaped). */
 int command_go(struct command *c);

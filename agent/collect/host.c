@@ -4,23 +4,23 @@
  */
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/collect/host.h"
 #include "runtime/base/file.h"
 
-/* First line of a small file, at most size - 1 bytes; "" when there is none. */
-static void read_line(const char *path, char *buf, size_t size)
+int host_device_number(const char *name)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t len = 0;
+	char *end;
+	unsigned long n;
 
-	buf[0] = 0;
-	if (file_read(path, 4096, &text, &len) < 0)
-		return;
-	text[strcspn(text, "\n")] = 0;
-	snprintf(buf, size, "%s", text);
+	if (strncmp(name, "neuron", 6) != 0 || !isdigit((unsigned char)name[6]))
+		return -1;
+	n = strtoul(name + 6, &end, 10);
+	return *end || n > UINT16_MAX ? -1 : (int)n;
 }
 
 /* The id becomes a directory name. */
@@ -42,7 +42,7 @@ void host_read(struct host *h, const char *device_root, const char *sys_root)
 	uname(&h->uts);
 	snprintf(path, sizeof(path), "%s/devices/virtual/dmi/id/board_asset_tag",
 		sys_root ? sys_root : "/sys");
-	read_line(path, h->instance_id, sizeof(h->instance_id));
+	(void)file_read_line(path, h->instance_id, sizeof(h->instance_id));
 	if (!is_instance_id(h->instance_id)) {
 		snprintf(h->instance_id, sizeof(h->instance_id), "%.64s", h->uts.nodename);
 		for (char *p = h->instance_id; *p; p++)
@@ -56,5 +56,5 @@ void host_read(struct host *h, const char *device_root, const char *sys_root)
 	else
 		snprintf(path, sizeof(path), "%s/module/neuron/version",
 			sys_root ? sys_root : "/sys");
-	read_line(path, h->driver, sizeof(h->driver));
+	(void)file_read_line(path, h->driver, sizeof(h->driver));
 }

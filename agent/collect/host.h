@@ -16,6 +16,9 @@ struct host {
 	char driver[65]; /* "" = unknown */
 };
 
+/* N of a device's file name "neuronN", N below 65536; -1 for any other name. */
+int host_device_number(const char *name);
+
 /*
  * Reads it all.  device_root: root of a virtual device, NULL for the real one; sys_root: where
  * /sys lies, NULL for /sys (tests use another).

@@ -32,10 +32,16 @@
 #include <unistd.h>
 
 #include "agent/collect/bpf_support.h"
+#include "agent/collect/host.h"
 #include "bpf/ioctl.skel.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "vmlinux/ioctl_table.h"
+
+/* The programs publish entering_ns with plain stores, in the order that x86 keeps. */
+#ifndef __x86_64__
+#error "the order of stores in bpf/ioctl.bpf.c is that of x86"
+#endif
 
 #define RING_DEFAULT (4u << 20)
 #define RING_MAX (1ull << 30)
@@ -45,9 +51,12 @@
 #define GUARD_NS 10000ull
 #define BATCH_BYTES (64u << 10)
 #define RECORD_MAX (sizeof(struct nev_ioctl) + NEV_MAX_ARGS * sizeof(uint64_t))
-#define START_CPU 0xffffu
-#define MAX_DEVICES 256
 #define MAX_LINKS 4
+
+struct known_device {
+	uint16_t index;
+	bool is_virtual;
+};
 
 struct ioctl_hooks {
 	struct ioctl_bpf *skel;
@@ -62,8 +71,9 @@ struct ioctl_hooks {
 	struct nev_walk *walk;
 	size_t walk_bytes;
 
-	uint16_t devices[MAX_DEVICES];
+	struct known_device devices[NEV_MAX_DEVICES];
 	int device_count;
+	bool scanned;
 
 	uint64_t watermark_ns;
 	uint64_t received;
@@ -126,9 +136,7 @@ static int refused(int error, const char *what, char *why, size_t why_size)
 	const char *last = bpf_log_last();
 
 	if (error == -EPERM || error == -EACCES) {
-		explain(why, why_size,
-			"%s is not permitted: run as root, or with CAP_BPF, CAP_PERFMON and "
-			"CAP_SYS_ADMIN",
+		explain(why, why_size, "%s is not permitted: run as root, or with " BPF_PRIVILEGES,
 			what);
 		return -EPERM;
 	}
@@ -209,17 +217,10 @@ static int attached(struct ioctl_hooks *h, struct bpf_link *link, const char *na
 static int attach_syscall(struct ioctl_hooks *h, int tracefs, struct bpf_program *prog,
 	const char *event, const char *name)
 {
-	int id = tracepoint_id(tracefs, "syscalls", event), fd, r;
+	struct bpf_link *link;
+	int r = tracepoint_attach(tracefs, "syscalls", event, prog, &link);
 
-	if (id < 0)
-		return id;
-	fd = tracepoint_open(id);
-	if (fd < 0)
-		return fd;
-	r = attached(h, bpf_program__attach_perf_event(prog, fd), name); /* the link owns fd */
-	if (r)
-		close(fd);
-	return r;
+	return r ? r : attached(h, link, name);
 }
 
 /* The filter first and the entry last: what enters will also be seen to return. */
@@ -295,12 +296,18 @@ int ioctl_hooks_open(const struct ioctl_hooks_options *options, struct ioctl_hoo
 	return 0;
 }
 
+/* Detaches the newest hooks until `keep` are left: the entry comes first. */
+static void detach(struct ioctl_hooks *h, unsigned keep)
+{
+	while (h->link_count > keep)
+		bpf_link__destroy(h->links[--h->link_count]);
+}
+
 void ioctl_hooks_close(struct ioctl_hooks *h)
 {
 	if (!h)
 		return;
-	while (h->link_count) /* entry first */
-		bpf_link__destroy(h->links[--h->link_count]);
+	detach(h, 0);
 	bpf_ring_close(&h->ring);
 	if (h->cpus)
 		munmap(h->cpus, h->cpus_bytes);
@@ -317,25 +324,14 @@ const char *const *ioctl_hooks_names(const struct ioctl_hooks *h)
 
 /* ---- what to watch ------------------------------------------------------------------------ */
 
-/* N of "neuronN", or -1. */
-static int device_number(const char *name)
-{
-	char *end;
-	unsigned long n;
-
-	if (strncmp(name, "neuron", 6) != 0 || name[6] < '0' || name[6] > '9')
-		return -1;
-	n = strtoul(name + 6, &end, 10);
-	return *end || n > UINT16_MAX ? -1 : (int)n;
-}
-
-static void know_device(struct ioctl_hooks *h, uint16_t index)
+static void know_device(struct ioctl_hooks *h, uint16_t index, bool is_virtual)
 {
 	for (int i = 0; i < h->device_count; i++)
-		if (h->devices[i] == index)
+		if (h->devices[i].index == index)
 			return;
-	if (h->device_count < MAX_DEVICES)
-		h->devices[h->device_count++] = index;
+	if (h->device_count < NEV_MAX_DEVICES)
+		h->devices[h->device_count++] =
+			(struct known_device){.index = index, .is_virtual = is_virtual};
 }
 
 /* The kernel writes a device number as major << 20 | minor; stat(2) tells it in another way. */
@@ -348,7 +344,7 @@ static uint32_t kernel_dev(dev_t dev)
 static int add_device(struct ioctl_hooks *h, int dir, const char *name, bool below_root)
 {
 	struct nev_file_key key = {0};
-	int index = device_number(name);
+	int index = host_device_number(name);
 	uint32_t value = (uint32_t)index;
 	struct stat st;
 	int r;
@@ -367,7 +363,7 @@ static int add_device(struct ioctl_hooks *h, int dir, const char *name, bool bel
 	r = bpf_map__update_elem(
 		h->skel->maps.devices, &key, sizeof(key), &value, sizeof(value), BPF_ANY);
 	if (!r)
-		know_device(h, (uint16_t)index);
+		know_device(h, (uint16_t)index, !key.is_chr);
 	return r;
 }
 
@@ -388,7 +384,8 @@ int ioctl_hooks_scan_devices(struct ioctl_hooks *h, const char *root)
 		return -ENAMETOOLONG;
 	dir = opendir(path);
 	if (!dir)
-		return -errno;
+		return errno == ENOENT && h->scanned ? h->device_count : -errno;
+	h->scanned = true;
 	while ((entry = readdir(dir))) {
 		int r = add_device(h, dirfd(dir), entry->d_name, below_root);
 
@@ -400,7 +397,12 @@ int ioctl_hooks_scan_devices(struct ioctl_hooks *h, const char *root)
 
 uint16_t ioctl_hooks_device(const struct ioctl_hooks *h, int i)
 {
-	return h->devices[i];
+	return h->devices[i].index;
+}
+
+bool ioctl_hooks_device_is_virtual(const struct ioctl_hooks *h, int i)
+{
+	return h->devices[i].is_virtual;
 }
 
 int ioctl_hooks_track(struct ioctl_hooks *h, pid_t tgid)
@@ -409,6 +411,14 @@ int ioctl_hooks_track(struct ioctl_hooks *h, pid_t tgid)
 
 	return bpf_map__update_elem(
 		h->skel->maps.tracked, &key, sizeof(key), &one, sizeof(one), BPF_ANY);
+}
+
+bool ioctl_hooks_tracks(const struct ioctl_hooks *h, pid_t tgid)
+{
+	uint32_t key = (uint32_t)tgid, value;
+
+	return bpf_map__lookup_elem(
+		       h->skel->maps.tracked, &key, sizeof(key), &value, sizeof(value), 0) == 0;
 }
 
 /* ---- draining ----------------------------------------------------------------------------- */
@@ -497,7 +507,7 @@ static int announce(struct ioctl_hooks *h, const struct nev_inflight *in, uint64
 	struct nev_ioctl head = {
 		.hdr = {.time_ns = now,
 			.seq = h->start_seq++,
-			.cpu = START_CPU,
+			.cpu = NEV_CPU_READER,
 			.type = NEV_IOCTL_START,
 			.nargs = (uint8_t)(args / sizeof(in->args[0]))},
 		.start_ns = in->start_ns,
@@ -576,6 +586,34 @@ long ioctl_hooks_drain(
 		h->watermark_ns = oldest;
 	*ret_watermark = h->watermark_ns;
 	return started + done;
+}
+
+/* Detaches the hooks above `keep`, waits until they run nowhere any more, drains. */
+static int stop_above(struct ioctl_hooks *h, unsigned keep, ioctl_hooks_fn on_batch, void *ctx,
+	uint64_t *ret_watermark)
+{
+	long n = 0;
+
+	if (h->link_count > keep) {
+		detach(h, keep);
+		n = bpf_programs_wait();
+	}
+	n = n ? n : ioctl_hooks_drain(h, on_batch, ctx, ret_watermark);
+	return n < 0 ? (int)n : 0;
+}
+
+int ioctl_hooks_stop(
+	struct ioctl_hooks *h, ioctl_hooks_fn on_batch, void *ctx, uint64_t *ret_watermark)
+{
+	unsigned all_but_entry = h->link_count ? h->link_count - 1 : 0;
+	int r = stop_above(h, all_but_entry, on_batch, ctx, ret_watermark);
+
+	return r ? r : stop_above(h, 0, on_batch, ctx, ret_watermark);
+}
+
+uint64_t ioctl_hooks_left(const struct ioctl_hooks *h)
+{
+	return bpf_ring_unread(&h->ring);
 }
 
 /* ---- counters ----------------------------------------------------------------------------- */

@@ -32,26 +32,43 @@ int ioctl_hooks_open(const struct ioctl_hooks_options *options, struct ioctl_hoo
 void ioctl_hooks_close(struct ioctl_hooks *h);
 
 /* Registers neuron device files: dev/neuron* below root (NULL or "" = the real /dev).  May be
- * called again to follow new devices.  Returns how many are known, or -errno. */
+ * called again to follow new devices.  Returns how many are known, or -errno: -ENOENT when the first
+ * scan finds no directory dev; one that goes away later takes no known device with it. */
 int ioctl_hooks_scan_devices(struct ioctl_hooks *h, const char *root);
 /* Index of the i-th known device. */
 uint16_t ioctl_hooks_device(const struct ioctl_hooks *h, int i);
+/* Whether the i-th known device was an ordinary file when it was found, not a character device. */
+bool ioctl_hooks_device_is_virtual(const struct ioctl_hooks *h, int i);
 
 /* Adds a process (tgid) to the filter; its later children follow by themselves. */
 int ioctl_hooks_track(struct ioctl_hooks *h, pid_t tgid);
+/* Is it one of them?  The kernel skips hooks on this CPU for the moment of the look-up. */
+bool ioctl_hooks_tracks(const struct ioctl_hooks *h, pid_t tgid);
 
 /* Called with whole records, back to back.  Non-zero stops and is returned. */
 typedef int (*ioctl_hooks_fn)(void *ctx, const void *records, size_t size);
 
 /*
  * Walks the open calls, then drains the ring buffer up to where it ended just then.  A call that is open
- * for longer than 100 ms gives one NEV_IOCTL_START record (cpu 0xffff, its own seq); these come first.
+ * for longer than 100 ms gives one NEV_IOCTL_START record (cpu NEV_CPU_READER, its own seq); these come first.
  * Returns the number of records or -errno, or what on_batch returned.
  * *ret_watermark: no record of a call that started before this time will come.  It never goes back,
  * and waits for the oldest open call, announced or not.
  */
 long ioctl_hooks_drain(
 	struct ioctl_hooks *h, ioctl_hooks_fn on_batch, void *ctx, uint64_t *ret_watermark);
+
+/*
+ * Detaches all hooks and drains what they wrote: the entry first, so that calls on their way can still
+ * return, then the rest.  Afterwards no record is written and no counter moves: a call still open stays
+ * so, and the counters' identities hold exactly.  Arguments and errors as for ioctl_hooks_drain; draining
+ * again and stopping again are harmless.
+ */
+int ioctl_hooks_stop(
+	struct ioctl_hooks *h, ioctl_hooks_fn on_batch, void *ctx, uint64_t *ret_watermark);
+
+/* Records in the ring buffer that the reader has not taken; 0 after ioctl_hooks_stop. */
+uint64_t ioctl_hooks_left(const struct ioctl_hooks *h);
 
 /* Sums over CPUs; *ret_open: calls in flight now; *ret_received: records taken by the reader. */
 int ioctl_hooks_counters(const struct ioctl_hooks *h, uint64_t ret[NEV_C_MAX], uint64_t *ret_open,

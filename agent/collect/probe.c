@@ -9,7 +9,6 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -22,6 +21,7 @@
 #include <unistd.h>
 
 #include "agent/collect/bpf_support.h"
+#include "agent/collect/host.h"
 #include "bpf/neuron_event.h"
 #include "bpf/ioctl.skel.h"
 #include "runtime/base/file.h"
@@ -65,21 +65,25 @@ static void say_error(struct probe_row *row, int error, const char *what)
 		*last ? ": " : "", last);
 }
 
-/* The first line of a small file below /sys; 0 or -errno. */
-static int read_line(const char *sys, const char *name, char *ret, size_t size)
+/* The same for what the hooks take. */
+static void say_bpf_error(struct probe_row *row, int error, const char *what)
 {
-	_cleanup_free_ char *text = NULL;
-	char path[PATH_MAX];
-	size_t length;
-	int r;
+	size_t used;
 
-	snprintf(path, sizeof(path), "%s/%s", sys, name);
-	r = file_read(path, 4096, &text, &length);
-	if (r)
-		return r;
-	text[strcspn(text, "\n")] = '\0';
-	snprintf(ret, size, "%s", text);
-	return 0;
+	say_error(row, error, what);
+	used = strlen(row->detail);
+	if (row->state == PROBE_DENIED)
+		snprintf(row->detail + used, sizeof(row->detail) - used,
+			"; run as root, or with " BPF_PRIVILEGES);
+}
+
+/* The first line of a small file below /sys; 0 or -errno. */
+static int read_sys(const struct probe *p, const char *name, char *ret, size_t size)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", p->sys, name);
+	return file_read_line(path, ret, size);
 }
 
 /* ---- rows --------------------------------------------------------------------------------- */
@@ -99,21 +103,12 @@ static void try_kernel(struct probe *p, struct probe_row *row)
 		say(row, PROBE_OK, "Linux %s %s", u.release, u.machine);
 }
 
-static void try_root(struct probe *p, struct probe_row *row)
-{
-	(void)p;
-	if (geteuid() == 0)
-		say(row, PROBE_OK, "running as root");
-	else
-		say(row, PROBE_DENIED, "running as user id %u", geteuid());
-}
-
 /* The file reads "none [integrity] confidentiality": the word in brackets counts. */
 static void try_lockdown(struct probe *p, struct probe_row *row)
 {
 	char line[128], *mode, *end;
 
-	if (read_line(p->sys, "kernel/security/lockdown", line, sizeof(line)) < 0) {
+	if (read_sys(p, "kernel/security/lockdown", line, sizeof(line)) < 0) {
 		say(row, PROBE_OK, "this kernel has none");
 		return;
 	}
@@ -148,7 +143,7 @@ static void try_ring(struct probe *p, struct probe_row *row)
 
 	(void)p;
 	if (fd < 0) {
-		say_error(row, fd, "creating one");
+		say_bpf_error(row, fd, "creating one");
 		return;
 	}
 	close(fd);
@@ -169,7 +164,7 @@ static void try_load(struct probe *p, struct probe_row *row)
 		say(row, PROBE_OK, "the verifier takes them");
 		return;
 	}
-	say_error(row, r, "loading them");
+	say_bpf_error(row, r, "loading them");
 	ioctl_bpf__destroy(p->skel);
 	p->skel = NULL;
 }
@@ -181,12 +176,12 @@ static void try_tracefs(struct probe *p, struct probe_row *row)
 
 	p->tracefs = tracefs_open(&detached);
 	if (p->tracefs < 0) {
-		say_error(row, p->tracefs, "neither a private one nor a mounted one");
+		say_bpf_error(row, p->tracefs, "neither a private one nor a mounted one");
 		return;
 	}
 	id = tracepoint_id(p->tracefs, "syscalls", "sys_enter_ioctl");
 	if (id < 0)
-		say_error(row, id, "tracepoint syscalls/sys_enter_ioctl");
+		say_bpf_error(row, id, "tracepoint syscalls/sys_enter_ioctl");
 	else
 		say(row, PROBE_OK, "%s, tracepoint number %d",
 			detached ? "a private one" : "mounted", id);
@@ -201,23 +196,10 @@ static bool can_attach(struct probe *p, struct probe_row *row)
 
 static int attach_one(struct probe *p, struct bpf_program *prog, const char *event)
 {
-	int id = tracepoint_id(p->tracefs, "syscalls", event), fd;
 	struct bpf_link *link;
+	int r = tracepoint_attach(p->tracefs, "syscalls", event, prog, &link);
 
-	if (id < 0)
-		return id;
-	fd = tracepoint_open(id);
-	if (fd < 0)
-		return fd;
-	link = bpf_program__attach_perf_event(prog, fd);
-	if (!link) {
-		int error = -errno;
-
-		close(fd);
-		return error;
-	}
-	bpf_link__destroy(link); /* and fd */
-	return 0;
+	return r ? r : bpf_link__destroy(link);
 }
 
 static void try_syscalls(struct probe *p, struct probe_row *row)
@@ -233,7 +215,7 @@ static void try_syscalls(struct probe *p, struct probe_row *row)
 	r = attach_one(p, p->skel->progs.enter_ioctl, "sys_enter_ioctl");
 	r = r ? r : attach_one(p, p->skel->progs.exit_ioctl, "sys_exit_ioctl");
 	if (r)
-		say_error(row, r, "attaching to ioctl");
+		say_bpf_error(row, r, "attaching to ioctl");
 	else
 		say(row, PROBE_OK, "entry and return of ioctl");
 }
@@ -251,7 +233,7 @@ static void try_sched(struct probe *p, struct probe_row *row)
 	if (exit)
 		say(row, PROBE_OK, "fork and exit of processes");
 	else
-		say_error(row, fork ? -errno : error, "attaching to the scheduler's events");
+		say_bpf_error(row, fork ? -errno : error, "attaching to the scheduler's events");
 	bpf_link__destroy(exit);
 	bpf_link__destroy(fork);
 }
@@ -272,11 +254,8 @@ static bool is_device(const char *dev, const char *name)
 	char path[PATH_MAX];
 	struct stat st;
 
-	if (strncmp(name, "neuron", 6) != 0 || !isdigit((unsigned char)name[6]))
+	if (host_device_number(name) < 0)
 		return false;
-	for (const char *c = name + 6; *c; c++)
-		if (!isdigit((unsigned char)*c))
-			return false;
 	snprintf(path, sizeof(path), "%s/%s", dev, name);
 	return stat(path, &st) == 0 && S_ISCHR(st.st_mode);
 }
@@ -301,7 +280,7 @@ static void try_driver(struct probe *p, struct probe_row *row)
 {
 	char version[64];
 
-	if (read_line(p->sys, "module/neuron/version", version, sizeof(version)) < 0)
+	if (read_sys(p, "module/neuron/version", version, sizeof(version)) < 0)
 		say(row, PROBE_MISSING, "module neuron is not loaded");
 	else
 		say(row, PROBE_OK, "%s", version);
@@ -311,7 +290,6 @@ static void try_driver(struct probe *p, struct probe_row *row)
 
 static const struct probe_step steps[] = {
 	{"kernel", true, try_kernel, "the hooks cannot be loaded"},
-	{"root", true, try_root, "hooks cannot be attached: run with sudo"},
 	{"lockdown", true, try_lockdown, "BPF programs may not read kernel memory"},
 	{"kernel BTF", true, try_btf,
 		"programs cannot be fitted to this kernel (CONFIG_DEBUG_INFO_BTF)"},

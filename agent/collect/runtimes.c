@@ -24,6 +24,8 @@
 #include "runtime/base/file.h"
 #include "runtime/trace/announce.h"
 
+#define MAX_STRANGERS 64
+
 struct followed {
 	struct runtime_source source;
 	struct ctl_reader *reader;
@@ -39,7 +41,8 @@ struct runtimes {
 	uint32_t ring_capacity;
 	uint16_t first_source;
 	struct runtimes_sink sink;
-	uint64_t refused;
+	uint64_t refused, failed;
+	unsigned strangers; /* connections that have not said hello */
 	unsigned count;
 	struct followed *list[RUNTIMES_MAX];
 };
@@ -165,15 +168,10 @@ static int receive_msg(int fd, struct announce_msg *m, int *ret_memfd)
 static void read_comm(pid_t pid, char comm[16])
 {
 	char path[64];
-	_cleanup_free_ char *text = NULL;
-	size_t size = 0;
 
 	memset(comm, 0, 16);
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	if (file_read(path, 64, &text, &size) < 0)
-		return;
-	text[strcspn(text, "\n")] = 0;
-	snprintf(comm, 16, "%s", text);
+	(void)file_read_line(path, comm, 16);
 }
 
 static struct followed *find_file(struct runtimes *r, pid_t pid, const struct stat *st)
@@ -193,7 +191,8 @@ static int welcome(struct runtimes *r, int fd, int memfd, const struct announce_
 	struct stat st;
 	int rc;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || fstat(memfd, &st) < 0)
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || fstat(memfd, &st) < 0 ||
+		!r->sink.wants(r->sink.ctx, cred.pid))
 		goto refuse;
 	struct followed *f = find_file(r, cred.pid, &st);
 	if (f) {
@@ -247,6 +246,8 @@ static int serve_connection(struct runtimes *r, int fd)
 
 	if (rc == 0)
 		return 0;
+	if (!f)
+		r->strangers--;
 	if (rc == 1 && !f && m.kind == ANNOUNCE_HELLO && memfd >= 0)
 		return welcome(r, fd, memfd, &m);
 	/* The end, or something that makes no sense: let it go. */
@@ -265,8 +266,13 @@ static void accept_all(struct runtimes *r)
 
 		if (fd < 0)
 			return;
-		if (epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
+		if (r->strangers == MAX_STRANGERS ||
+			epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0) {
+			r->refused++;
 			close(fd);
+			continue;
+		}
+		r->strangers++;
 	}
 }
 
@@ -299,6 +305,7 @@ void runtimes_disable(struct runtimes *r)
 struct poll_ctx {
 	struct runtimes *r;
 	struct followed *f;
+	int sink_error; /* what the sink returned, apart from what the reader says */
 };
 
 static int poll_batch(
@@ -306,14 +313,15 @@ static int poll_batch(
 {
 	struct poll_ctx *p = ctx;
 
-	return p->r->sink.on_records(p->r->sink.ctx, &p->f->source, nc_idx, lane, records, count);
+	return p->sink_error = p->r->sink.on_records(
+		       p->r->sink.ctx, &p->f->source, nc_idx, lane, records, count);
 }
 
 static int poll_name(void *ctx, uint64_t id, const char *text, uint32_t len)
 {
 	struct poll_ctx *p = ctx;
 
-	return p->r->sink.on_name(p->r->sink.ctx, &p->f->source, id, text, len);
+	return p->sink_error = p->r->sink.on_name(p->r->sink.ctx, &p->f->source, id, text, len);
 }
 
 long runtimes_poll(struct runtimes *r, bool ended)
@@ -321,13 +329,21 @@ long runtimes_poll(struct runtimes *r, bool ended)
 	long total = 0;
 
 	for (unsigned i = 0; i < r->count; i++) {
-		struct poll_ctx p = {r, r->list[i]};
+		struct poll_ctx p = {r, r->list[i], 0};
+		if (p.f->source.failed)
+			continue;
 		/* A closed connection means that the process closed its runtime or died. */
 		bool dead = ended || p.f->fd < 0;
 		long n = ctl_reader_poll(
 			p.f->reader, dead, clock_boot().ns, poll_batch, poll_name, &p);
-		if (n < 0)
-			return n;
+		if (p.sink_error)
+			return p.sink_error;
+		if (n < 0) {
+			p.f->source.failed = true;
+			r->failed++;
+			cleanup_close(&p.f->fd);
+			continue;
+		}
 		total += n;
 	}
 	return total;
@@ -351,4 +367,9 @@ const struct ctl_reader *runtimes_reader(const struct runtimes *r, unsigned i)
 uint64_t runtimes_refused(const struct runtimes *r)
 {
 	return r->refused;
+}
+
+uint64_t runtimes_failed(const struct runtimes *r)
+{
+	return r->failed;
 }

@@ -24,11 +24,13 @@ struct runtime_source {
 	uint16_t source; /* number in the recording */
 	pid_t pid;	 /* initial pid namespace of the recorder */
 	bool is_virtual;
+	bool failed; /* its memory broke the rules: not read any more */
 	char comm[16];
 };
 
 /* What the recorder does with news.  All return 0 or -errno, which ends the poll. */
 struct runtimes_sink {
+	bool (*wants)(void *ctx, pid_t pid); /* is this process to be followed? */
 	int (*on_process)(void *ctx, const struct runtime_source *s);
 	int (*on_records)(void *ctx, const struct runtime_source *s, uint32_t nc_idx, uint32_t lane,
 		const struct trace_record *records, size_t count);
@@ -65,7 +67,10 @@ bool runtimes_get(
 /* Reader of the i-th source, for its counters. */
 const struct ctl_reader *runtimes_reader(const struct runtimes *r, unsigned i);
 
-/* Announcements that were refused because the file was not what it should be. */
+/* Announcements that were refused: not a wanted process, or not a control file. */
 uint64_t runtimes_refused(const struct runtimes *r);
+
+/* Runtimes that were dropped because their shared memory broke its rules. */
+uint64_t runtimes_failed(const struct runtimes *r);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/output/json_out.h"
+#include "runtime/base/utf8.h"
 
 static void separate(struct json_out *j)
 {
@@ -26,33 +27,6 @@ void jout_end(struct json_out *j, char bracket)
 {
 	fputc(bracket, j->f);
 	j->comma = true;
-}
-
-/* Length of the UTF-8 sequence at s, 0 if there is none of at most `left` bytes. */
-static size_t utf8_length(const unsigned char *s, size_t left)
-{
-	static const struct {
-		unsigned char mask, lead;
-		size_t length;
-		uint32_t least;
-	} forms[] = {{0x80, 0x00, 1, 0}, {0xe0, 0xc0, 2, 0x80}, {0xf0, 0xe0, 3, 0x800},
-		{0xf8, 0xf0, 4, 0x10000}};
-
-	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
-		if ((s[0] & forms[i].mask) != forms[i].lead)
-			continue;
-		uint32_t cp = s[0] & (unsigned char)~forms[i].mask;
-		if (forms[i].length > left)
-			return 0;
-		for (size_t k = 1; k < forms[i].length; k++) {
-			if ((s[k] & 0xc0) != 0x80)
-				return 0;
-			cp = cp << 6 | (s[k] & 0x3f);
-		}
-		bool surrogate = cp >= 0xd800 && cp <= 0xdfff;
-		return cp < forms[i].least || cp > 0x10ffff || surrogate ? 0 : forms[i].length;
-	}
-	return 0;
 }
 
 static void quoted(FILE *f, const char *s, size_t len)

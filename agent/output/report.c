@@ -34,7 +34,7 @@ static void print_losses(FILE *f, const struct merge_result *m)
 			info->name);
 		sep = ", ";
 	}
-	if (m->damage.skipped_bytes || m->damage.cut_bytes) {
+	if (m->damage.skipped_bytes || m->damage.cut_bytes || m->damage.bad_frames) {
 		fprintf(f,
 			"%s%" PRIu64 " damaged bytes skipped, %" PRIu64 " bytes cut off at the end",
 			sep, m->damage.skipped_bytes, m->damage.cut_bytes);

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ void cleanup_close(int *fd)
 
 	if (*fd >= 0)
 		close(*fd);
+	*fd = -1;
 	errno = saved;
 }
 
@@ -91,6 +93,23 @@ int file_read(const char *path, size_t max, char **ret_data, size_t *ret_size)
 	return 0;
 }
 
+int file_read_line(const char *path, char *ret, size_t size)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t length;
+	int r;
+
+	if (!size)
+		return -EINVAL;
+	ret[0] = '\0';
+	r = file_read(path, 4096, &text, &length);
+	if (r)
+		return r;
+	text[strcspn(text, "\n")] = '\0';
+	snprintf(ret, size, "%s", text);
+	return 0;
+}
+
 /* ---- directories ---------------------------------------------------------------------------- */
 
 static bool parse_id(const char *text, uint32_t *ret)
@@ -141,11 +160,30 @@ static bool is_directory(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-int file_mkdirs(const char *path)
+void file_mkdirs_undo(const char *path, unsigned made)
 {
 	_cleanup_free_ char *part = strdup(path);
+	size_t len = part ? strlen(part) : 0;
+
+	while (made-- > 0 && len > 0) {
+		while (len > 1 && part[len - 1] == '/')
+			len--;
+		part[len] = '\0';
+		if (rmdir(part) < 0)
+			return;
+		while (len > 0 && part[len - 1] != '/')
+			len--;
+	}
+}
+
+int file_mkdirs(const char *path, unsigned *ret_made)
+{
+	_cleanup_free_ char *part = strdup(path);
+	unsigned made = 0;
 	char *p;
 
+	if (ret_made)
+		*ret_made = 0;
 	if (!part)
 		return -ENOMEM;
 	if (!*part)
@@ -159,11 +197,17 @@ int file_mkdirs(const char *path)
 		last = !*p;
 		*p = '\0';
 		err = make_directory(part);
+		made += err == 0;
 		/* An existing one may also answer EROFS or EACCES. */
-		if (err && !is_directory(part))
+		if (err && !is_directory(part)) {
+			file_mkdirs_undo(dirname(part), made);
 			return err == -EEXIST ? -ENOTDIR : err;
-		if (last)
+		}
+		if (last) {
+			if (ret_made)
+				*ret_made = made;
 			return 0;
+		}
 	}
 }
 

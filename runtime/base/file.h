@@ -18,8 +18,8 @@
 #define _cleanup_(f) __attribute__((cleanup(f)))
 #define _cleanup_free_ _cleanup_(cleanup_free)
 #define _cleanup_close_ _cleanup_(cleanup_close)
-void cleanup_free(void *p); /* frees *(void **)p */
-void cleanup_close(int *fd);
+void cleanup_free(void *p);  /* frees *(void **)p */
+void cleanup_close(int *fd); /* closes it unless it is -1, and makes it -1; errno stays */
 
 /* Writes all bytes; 0 or -errno. */
 int file_write_all(int fd, const void *data, size_t size);
@@ -28,8 +28,16 @@ int file_write_all(int fd, const void *data, size_t size);
  * followed by a NUL that does not count.  0 or -errno. */
 int file_read(const char *path, size_t max, char **ret_data, size_t *ret_size);
 
-/* mkdir -p; existing directories are fine.  New ones get the invoking user as owner. */
-int file_mkdirs(const char *path);
+/* The first line of a small file, of at most 4096 bytes, without its newline: as much of it as fits
+ * into size bytes with the NUL.  0, or -errno and then "". */
+int file_read_line(const char *path, char *ret, size_t size);
+
+/* mkdir -p; existing directories are fine.  New ones get the invoking user as owner.  *ret_made
+ * (may be NULL): how many were made.  0 or -errno; then nothing that was made is left. */
+int file_mkdirs(const char *path, unsigned *ret_made);
+
+/* Removes the last `made` components of path again, as far as they are empty. */
+void file_mkdirs_undo(const char *path, unsigned made);
 
 /* Gives fd to SUDO_UID/SUDO_GID when run through sudo as root; nothing otherwise. */
 void file_chown_invoker(int fd);

@@ -15,24 +15,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/base/env.h"
 #include "runtime/log/log.h"
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
 
 #define TAG "TDRV"
 #define LNC_SIZE 1u /* physical cores per logical core */
-
-static int open_device(const char *root, uint32_t index, int flags)
-{
-	char path[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s/dev/neuron%u", root, index);
-	int fd;
-
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return -ENAMETOOLONG;
-	fd = open(path, flags | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
 
 /* ---- cores -------------------------------------------------------------------------------- */
 
@@ -137,6 +126,7 @@ static NRT_STATUS open_working_handle(
 {
 	struct neuron_device_info info = {0};
 	struct device *d = &s->devices[s->device_count];
+	NRT_STATUS status;
 	int rc;
 
 	if (s->device_count == DEVICE_MAX_USED) {
@@ -144,11 +134,9 @@ static NRT_STATUS open_working_handle(
 		return NRT_INVALID;
 	}
 	d->index = index;
-	d->fd = open_device(s->root, index, O_RDWR);
-	if (d->fd < 0) {
-		log_error(TAG, "Could not open the nd%u: %s", index, strerror(-d->fd));
-		return NRT_INVALID;
-	}
+	status = device_open(s, index, O_RDWR, &d->fd);
+	if (status)
+		return status;
 	s->device_count++;
 	rc = device_ioctl(d->fd, NEURON_IOCTL_DEVICE_INFO, &info);
 	if (rc < 0) {
@@ -211,17 +199,14 @@ static NRT_STATUS reset_device(const struct device_system *s, const struct devic
 
 static NRT_STATUS bring_up(struct device_system *s, const struct device_wish *w)
 {
-	NRT_STATUS status = device_discover(s->root, w->allow_real, &s->topology);
+	NRT_STATUS status = device_discover(s->root, s->allow_real, &s->topology);
 
 	if (status)
 		return status;
 	s->is_virtual = s->topology.is_virtual;
-	s->query_fd = open_device(s->root, s->topology.first_index, O_WRONLY);
-	if (s->query_fd < 0) {
-		log_error(TAG, "Could not open the nd%u: %s", s->topology.first_index,
-			strerror(-s->query_fd));
-		return NRT_INVALID;
-	}
+	status = device_open(s, s->topology.first_index, O_WRONLY, &s->query_fd);
+	if (status)
+		return status;
 	status = device_negotiate(s->root, s->query_fd, &s->arch);
 	if (!status)
 		status = check_wish(s, w);
@@ -242,8 +227,9 @@ NRT_STATUS device_bring_up(const struct device_wish *wish, struct device_system 
 	if (!s)
 		return NRT_RESOURCE;
 	s->query_fd = -1;
+	s->allow_real = wish->allow_real;
 	if ((size_t)snprintf(s->root, sizeof(s->root), "%s", wish->root) >= sizeof(s->root)) {
-		log_error(TAG, "NTRACE_DEVICE_ROOT is too long");
+		log_error(TAG, ENV_DEVICE_ROOT " is too long");
 		free(s);
 		return NRT_INVALID;
 	}

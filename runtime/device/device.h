@@ -69,8 +69,9 @@ struct device_core {
 
 struct device_system {
 	char root[PATH_MAX];
-	bool is_virtual;
-	uint32_t arch; /* enum device_arch */
+	bool allow_real;
+	bool is_virtual; /* no character device among those that were opened */
+	uint32_t arch;	 /* enum device_arch */
 	struct device_topology topology;
 	int query_fd; /* holds the marks of the cores */
 	uint32_t first_core;
@@ -84,6 +85,11 @@ struct device_system {
 
 /* Looks for devices below root.  NRT_INVALID: none, or real ones that are not allowed. */
 NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topology *ret);
+
+/* Opens neuron<index> below s->root.  Whether it is a character device is asked of the opened file: it is closed
+ * again (NRT_INVALID) without s->allow_real, else s->is_virtual is cleared.  Needs root, allow_real and
+ * is_virtual of s only. */
+NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *ret_fd);
 
 /* Checks the driver's version text and its range of compatible runtimes. */
 NRT_STATUS device_negotiate(const char *root, int query_fd, uint32_t *ret_arch);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * discover.c - which devices there are, and whether their driver fits.
+ * discover.c - which devices there are, opening them, and whether their driver fits.
  */
 #include "runtime/device/device.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/base/env.h"
 #include "runtime/base/file.h"
 #include "runtime/log/log.h"
 #include "vmlinux/ioctl_table.h"
@@ -52,6 +54,16 @@ static uint32_t read_core_count(const char *root, uint32_t index)
 	return cores <= 8 ? (uint32_t)cores : 0;
 }
 
+static NRT_STATUS refuse_real(const char *root, uint32_t index)
+{
+	log_error(TAG,
+		"'%s/dev/neuron%u' is a real device, and this library would disturb what runs on "
+		"it. Set " ENV_DEVICE_ROOT " to the directory of a virtual device (ntrace-vdev), "
+		"or " ENV_ALLOW_DEVICE "=1 to use it all the same",
+		root, index);
+	return NRT_INVALID;
+}
+
 NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topology *ret)
 {
 	struct device_topology t = {.is_virtual = true};
@@ -72,16 +84,8 @@ NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topo
 		log_error(TAG, "No neuron device available below '%s/dev'", root);
 		return NRT_INVALID;
 	}
-	if (!t.is_virtual && !allow_real) {
-		log_error(TAG,
-			"'%s/dev/neuron%u' is a real device, and this library would disturb what "
-			"runs on it. "
-			"Set NTRACE_DEVICE_ROOT to the directory of a virtual device "
-			"(ntrace-vdev), or "
-			"NTRACE_ALLOW_DEVICE=1 to use it all the same",
-			root, t.first_index);
-		return NRT_INVALID;
-	}
+	if (!t.is_virtual && !allow_real)
+		return refuse_real(root, t.first_index);
 	t.cores_per_device = read_core_count(root, t.first_index);
 	if (t.cores_per_device == 0) {
 		log_error(TAG, "Cannot read the number of cores of '%s/dev/neuron%u'", root,
@@ -89,6 +93,32 @@ NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topo
 		return NRT_INVALID;
 	}
 	*ret = t;
+	return NRT_SUCCESS;
+}
+
+NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *ret_fd)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+	struct stat st;
+	int n = snprintf(path, sizeof(path), "%s/dev/neuron%u", s->root, index);
+
+	if (n >= 0 && (size_t)n < sizeof(path))
+		fd = open(path, flags | O_CLOEXEC);
+	else
+		errno = ENAMETOOLONG;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		log_error(TAG, "Could not open the nd%u: %s", index, strerror(errno));
+		return NRT_INVALID;
+	}
+	/* Another file may stand at the path than the one that was looked at before. */
+	if (S_ISCHR(st.st_mode)) {
+		if (!s->allow_real)
+			return refuse_real(s->root, index);
+		s->is_virtual = false;
+	}
+	*ret_fd = fd;
+	fd = -1;
 	return NRT_SUCCESS;
 }
 

@@ -177,8 +177,8 @@ static NRT_STATUS await_end(struct execution *e)
 	}
 }
 
-/* Reads both clocks and says so; *ret->bound_ns is 0 and false returned when nobody wants to know, or
- * the clock cannot be read. */
+/* Reads both clocks and says so.  False, and nothing in *ret, when nobody wants to know or the clock
+ * cannot be read. */
 static bool take_sync_point(const struct execution *e, struct device_sync *ret)
 {
 	struct trace_timestamp_sync payload;

@@ -7,6 +7,7 @@
  */
 #include "runtime/exec/model_format.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -35,22 +36,15 @@ static const struct {
 	uint8_t bytes;
 	bool adds; /* the device can add it */
 } dtypes[] = {
-	[NRT_DTYPE_UINT64] = {"uint64", 8, true},
-	[NRT_DTYPE_INT8] = {"int8", 1, true},
-	[NRT_DTYPE_UINT8] = {"uint8", 1, true},
-	[NRT_DTYPE_INT16] = {"int16", 2, true},
-	[NRT_DTYPE_UINT16] = {"uint16", 2, true},
-	[NRT_DTYPE_BFLOAT16] = {"bfloat16", 2, true},
-	[NRT_DTYPE_FLOAT16] = {"float16", 2, true},
-	[NRT_DTYPE_INT32] = {"int32", 4, true},
-	[NRT_DTYPE_UINT32] = {"uint32", 4, true},
-	[NRT_DTYPE_FLOAT32] = {"float32", 4, true},
-	[NRT_DTYPE_FP32R] = {"fp32r", 4, false},
-	[NRT_DTYPE_INT64] = {"int64", 8, true},
-	[NRT_DTYPE_FP8_E3] = {"fp8_e3", 1, false},
-	[NRT_DTYPE_FP8_E4] = {"fp8_e4", 1, false},
-	[NRT_DTYPE_FP8_E5] = {"fp8_e5", 1, false},
+#define DTYPE(id, number, name, bytes, sum) \
+	[NRT_DTYPE_##id] = {name, bytes, VDEV_SUM_##sum != VDEV_SUM_NONE},
+#include "runtime/vdev/dtypes.def"
+#undef DTYPE
 };
+#define DTYPE(id, number, name, bytes, sum) \
+	static_assert((int)NRT_DTYPE_##id == (number), "number of " name);
+#include "runtime/vdev/dtypes.def"
+#undef DTYPE
 #define DTYPE_COUNT (sizeof(dtypes) / sizeof(dtypes[0]))
 
 static const char *const engines[] = {

@@ -7,9 +7,11 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/env.h"
 #include "runtime/log/log.h"
 
 #define TAG "NRT"
@@ -33,30 +35,6 @@ static int parse_uint(const char *text, uint32_t max, uint32_t *ret)
 		return -EINVAL;
 	*ret = (uint32_t)value;
 	return 0;
-}
-
-static NRT_STATUS read_uint(const char *name, uint32_t min, uint32_t max, uint32_t *value)
-{
-	const char *text = getenv(name);
-	uint32_t got;
-
-	if (!text || !*text)
-		return NRT_SUCCESS;
-	if (parse_uint(text, max, &got) < 0 || got < min) {
-		log_error(TAG, "%s='%s' is not a number from %u to %u", name, text, min, max);
-		return NRT_INVALID;
-	}
-	*value = got;
-	return NRT_SUCCESS;
-}
-
-static NRT_STATUS read_bool(const char *name, bool *value)
-{
-	uint32_t number = *value;
-	NRT_STATUS status = read_uint(name, 0, 1, &number);
-
-	*value = number != 0;
-	return status;
 }
 
 /* ---- core lists --------------------------------------------------------------------------- */
@@ -111,53 +89,120 @@ int config_parse_cores(const char *text, uint32_t *ret_first, uint32_t *ret_coun
 	return 0;
 }
 
-static NRT_STATUS read_cores(struct config *c)
-{
-	const char *visible = getenv("NEURON_RT_VISIBLE_CORES");
-	int rc;
+/* ---- the table ---------------------------------------------------------------------------- */
 
-	if (!visible || !*visible)
-		return read_uint("NEURON_RT_NUM_CORES", 0, CONFIG_MAX_CORES, &c->core_count);
-	if (getenv("NEURON_RT_NUM_CORES"))
-		log_warn(TAG, "Using NEURON_RT_VISIBLE_CORES to allocate Logical Neuron Cores "
-			      "and not NEURON_RT_NUM_CORES");
-	rc = config_parse_cores(visible, &c->first_core, &c->core_count);
+enum kind { TEXT, FLAG, NUMBER, CORES };
+
+struct setting {
+	const char *name;
+	enum kind kind;
+	uint32_t min, max;
+	const char *before;
+	size_t offset;
+};
+
+static const struct setting settings[] = {
+#define ENV(field, name, kind, min, max, initial, before, text) \
+	{name, kind, min, max, before, offsetof(struct config, field)},
+#define ENV_OTHER(name, values, initial, text)
+#include "runtime/lifecycle/env.def"
+#undef ENV
+#undef ENV_OTHER
+};
+
+/* NULL when it is unset or empty. */
+static const char *text_of(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? text : NULL;
+}
+
+static NRT_STATUS read_text(const struct setting *s, const char *text, void *field)
+{
+	(void)s;
+	*(const char **)field = text;
+	return NRT_SUCCESS;
+}
+
+static NRT_STATUS read_number(const struct setting *s, const char *text, void *field)
+{
+	uint32_t got;
+
+	if (parse_uint(text, s->max, &got) < 0 || got < s->min) {
+		log_error(TAG, "%s='%s' is not a number from %u to %u", s->name, text, s->min,
+			s->max);
+		return NRT_INVALID;
+	}
+	*(uint32_t *)field = got;
+	return NRT_SUCCESS;
+}
+
+static NRT_STATUS read_flag(const struct setting *s, const char *text, void *field)
+{
+	uint32_t number = 0;
+	NRT_STATUS status = read_number(s, text, &number);
+
+	if (!status)
+		*(bool *)field = number != 0;
+	return status;
+}
+
+static NRT_STATUS read_cores(const struct setting *s, const char *text, void *field)
+{
+	struct config_cores *cores = field;
+	int rc = config_parse_cores(text, &cores->first, &cores->count);
+
 	if (rc == -ERANGE)
 		log_error(TAG, "Logical Neuron cores are not contiguous");
 	else if (rc < 0)
-		log_error(TAG,
-			"NEURON_RT_VISIBLE_CORES='%s' is not a list like 0-3,4 of cores below %u",
-			visible, CONFIG_MAX_CORES);
-	c->explicit_cores = rc == 0;
+		log_error(TAG, "%s='%s' is not a list like 0-3,4 of cores below %u", s->name, text,
+			CONFIG_MAX_CORES);
 	return rc < 0 ? NRT_INVALID : NRT_SUCCESS;
 }
 
-/* One physical core per logical core is all that this library has. */
-static NRT_STATUS check_lnc(void)
-{
-	uint32_t size = 1;
-	const char *name = getenv("NEURON_LOGICAL_NC_CONFIG") ? "NEURON_LOGICAL_NC_CONFIG"
-							      : "NEURON_RT_VIRTUAL_CORE_SIZE";
-	NRT_STATUS status = read_uint(name, 1, 2, &size);
+static NRT_STATUS (*const readers[])(const struct setting *, const char *, void *) = {
+	[TEXT] = read_text, [FLAG] = read_flag, [NUMBER] = read_number, [CORES] = read_cores};
 
-	if (status == NRT_SUCCESS && size != 1) {
-		log_error(TAG, "%s=%u: only LNC Size of 1 is supported", name, size);
-		return NRT_INVALID;
+static NRT_STATUS read_setting(const struct setting *s, struct config *c)
+{
+	const char *text = text_of(s->name);
+
+	if (!text)
+		return NRT_SUCCESS;
+	if (s->before && text_of(s->before)) {
+		log_warn(TAG, "Using %s to allocate Logical Neuron Cores and not %s", s->before,
+			s->name);
+		return NRT_SUCCESS;
 	}
-	return status;
+	return readers[s->kind](s, text, (char *)c + s->offset);
 }
 
 NRT_STATUS config_read(struct config *ret)
 {
-	const char *root = getenv("NTRACE_DEVICE_ROOT");
 	struct config c = {
-		.device_root = root ? root : "", .reset_cores = true, .exec_timeout_s = 30};
-	NRT_STATUS status = read_cores(&c);
+#define INITIAL_TEXT(initial) (initial)
+#define INITIAL_FLAG(initial) (initial)
+#define INITIAL_NUMBER(initial) (initial)
+#define INITIAL_CORES(initial) \
+	{                      \
+		0, 0           \
+	}
+#define ENV(field, name, kind, min, max, initial, before, text) .field = INITIAL_##kind(initial),
+#define ENV_OTHER(name, values, initial, text)
+#include "runtime/lifecycle/env.def"
+#undef ENV
+#undef ENV_OTHER
+	};
+	NRT_STATUS status = NRT_SUCCESS;
 
-	status = worse(status, check_lnc());
-	status = worse(status, read_bool("NTRACE_ALLOW_DEVICE", &c.allow_device));
-	status = worse(status, read_bool("NEURON_RT_RESET_CORES", &c.reset_cores));
-	status = worse(status, read_uint("NEURON_RT_EXEC_TIMEOUT", 1, 86400, &c.exec_timeout_s));
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+		status = worse(status, read_setting(&settings[i], &c));
+	/* One physical core per logical core is all that this library has. */
+	if (c.logical_size != 1 || c.virtual_size != 1) {
+		log_error(TAG, "only LNC Size of 1 is supported");
+		status = worse(status, NRT_INVALID);
+	}
 	if (status == NRT_SUCCESS)
 		*ret = c;
 	return status;

@@ -12,14 +12,19 @@
 
 #define CONFIG_MAX_CORES 512u
 
+struct config_cores {
+	uint32_t first, count; /* 0 = no list */
+};
+
+/* The fields of env.def, which says what each is. */
 struct config {
-	const char *device_root; /* NTRACE_DEVICE_ROOT; "" = the machine's own */
-	bool allow_device;	 /* NTRACE_ALLOW_DEVICE=1 */
-	bool explicit_cores;	 /* NEURON_RT_VISIBLE_CORES is set */
-	uint32_t first_core;	 /* of NEURON_RT_VISIBLE_CORES */
-	uint32_t core_count;	 /* of either variable; 0 = all */
-	bool reset_cores;	 /* NEURON_RT_RESET_CORES, default on */
-	uint32_t exec_timeout_s; /* NEURON_RT_EXEC_TIMEOUT, default 30 */
+	const char *device_root; /* "" = the machine's own */
+	bool allow_device;
+	struct config_cores visible_cores;
+	uint32_t core_count;		     /* of NEURON_RT_NUM_CORES; 0 = all */
+	uint32_t logical_size, virtual_size; /* two names of one setting: 1 */
+	bool reset_cores;
+	uint32_t exec_timeout_s;
 };
 
 /* Reads all of them.  The highest status of what was wrong, each said in the log. */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "runtime/lifecycle/info.h"
+#include "runtime/lifecycle/version.h"
 #include "runtime/log/log.h"
 
 #define TAG "NRT"
@@ -43,7 +44,10 @@ void info_set_cores(uint32_t visible, uint32_t total)
 
 NRT_STATUS nrt_get_version(nrt_version_t *ver, size_t size)
 {
-	nrt_version_t v = {.rt_major = 2, .rt_minor = 31, .rt_patch = 24, .rt_maintenance = 0};
+	nrt_version_t v = {.rt_major = VERSION_MAJOR,
+		.rt_minor = VERSION_MINOR,
+		.rt_patch = VERSION_PATCH,
+		.rt_maintenance = VERSION_MAINTENANCE};
 
 	if (!ver)
 		return NRT_INVALID;
@@ -51,8 +55,8 @@ NRT_STATUS nrt_get_version(nrt_version_t *ver, size_t size)
 		log_error(TAG, "Size is < %u", VERSION_MIN_SIZE);
 		return NRT_FAILURE;
 	}
-	(void)snprintf(v.rt_detail, sizeof(v.rt_detail), "libnrt version 2.31.24.0 (ntrace %s)",
-		NTRACE_VERSION);
+	(void)snprintf(v.rt_detail, sizeof(v.rt_detail),
+		"libnrt version " VERSION_TEXT " (ntrace %s)", NTRACE_VERSION);
 	if (size <= VERSION_HASH_SIZE)
 		size = VERSION_MIN_SIZE;
 	memcpy(ver, &v, size < sizeof(v) ? size : sizeof(v));
@@ -71,7 +75,9 @@ static NRT_STATUS look_up(uint32_t *ret_visible, uint32_t *ret_total)
 	if (status)
 		return status;
 	*ret_total = t.device_count * t.cores_per_device;
-	*ret_visible = c.core_count ? c.core_count : *ret_total;
+	*ret_visible = *ret_total;
+	if (c.visible_cores.count || c.core_count)
+		*ret_visible = c.visible_cores.count ? c.visible_cores.count : c.core_count;
 	return NRT_SUCCESS;
 }
 

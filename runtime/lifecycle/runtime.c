@@ -11,6 +11,7 @@
 
 #include "runtime/exec/object.h"
 #include "runtime/lifecycle/info.h"
+#include "runtime/lifecycle/version.h"
 #include "runtime/log/log.h"
 #include "runtime/trace/announce.h"
 #include "runtime/trace/trace.h"
@@ -124,14 +125,15 @@ static NRT_STATUS init_locked(void)
 	status = config_read(&config);
 	if (status)
 		return status;
-	log_info(TAG, "Neuron Runtime 2.31.24.0 (ntrace %s)", NTRACE_VERSION);
+	log_info(TAG, "Neuron Runtime " VERSION_TEXT " (ntrace %s)", NTRACE_VERSION);
 	wish = (struct device_wish){
 		.root = config.device_root,
 		.allow_real = config.allow_device,
 		.reset = config.reset_cores,
-		.explicit_cores = config.explicit_cores,
-		.first_core = config.first_core,
-		.core_count = config.core_count,
+		.explicit_cores = config.visible_cores.count != 0,
+		.first_core = config.visible_cores.first,
+		.core_count =
+			config.visible_cores.count ? config.visible_cores.count : config.core_count,
 	};
 	status = device_bring_up(&wish, &lib.runtime.devices);
 	if (status)

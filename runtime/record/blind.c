@@ -64,6 +64,31 @@ static void about_tables(struct lines *s, const struct load *l)
 		add(s, "recorded with another request table: driver attributes may be misread");
 }
 
+static uint64_t counter(const struct load *l, enum rec_counter_id id)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < l->counter_count; i++)
+		if (l->counters[i].id == (uint32_t)id)
+			sum += l->counters[i].value;
+	return sum;
+}
+
+static void about_runtimes(struct lines *s, const struct load *l)
+{
+	uint64_t refused = counter(l, REC_C_AGENT_REFUSED);
+	uint64_t failed = counter(l, REC_C_AGENT_FAILED);
+
+	if (!has_runtime(l))
+		add(s, "host spans: no process announced a runtime of ours");
+	if (refused)
+		add(s, "host spans of %" PRIu64 " runtimes whose announcement was refused",
+			refused);
+	if (failed)
+		add(s, "the rest of %" PRIu64 " runtimes whose shared memory broke its rules",
+			failed);
+}
+
 uint32_t blind_lines(
 	const struct load *l, uint64_t device_runs, char lines[BLIND_LINES][BLIND_BYTES])
 {
@@ -76,8 +101,7 @@ uint32_t blind_lines(
 			device_runs);
 	else
 		add(&s, "inside of the device: no device profile (NTFF) was taken");
-	if (!has_runtime(l))
-		add(&s, "host spans: no process announced a runtime of ours");
+	about_runtimes(&s, l);
 	if (!l->ended)
 		add(&s, "the last 100 ms before the recorder died");
 	about_tables(&s, l);

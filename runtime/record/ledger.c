@@ -2,8 +2,9 @@
 /*
  * ledger.c - sums the counters and checks the identity of each stage: in = out + lost.
  *
- * The stages kernel and runtime are counted where they happen; reader and recording compare two
- * independent counts of the same records; the merge counts itself.
+ * The stages kernel and runtime are counted where they happen; reader and recording compare
+ * independent counts of the same records (in the kernel, by the reader, in the ring buffer); the
+ * merge counts itself.
  */
 #include "runtime/record/ledger.h"
 
@@ -66,9 +67,6 @@ void ledger_capture(struct ledger *g, const struct load *l)
 	}
 	g->value[REC_C_READER_OFFERED] = g->value[REC_C_KERNEL_DONE];
 	g->value[REC_C_READER_TAKEN] = g->value[REC_C_KERNEL_RECEIVED];
-	if (g->value[REC_C_KERNEL_DONE] > g->value[REC_C_KERNEL_RECEIVED])
-		g->value[REC_C_READER_LEFT] =
-			g->value[REC_C_KERNEL_DONE] - g->value[REC_C_KERNEL_RECEIVED];
 	compare_with_frames(g, l, counted);
 }
 
@@ -113,7 +111,7 @@ bool ledger_balanced(const struct ledger *g, uint64_t seq_gaps, bool ended)
 {
 	uint64_t explained = g->value[REC_C_KERNEL_RING_FULL] + g->value[REC_C_RECORDING_DAMAGED];
 
-	if (ended && seq_gaps > explained)
+	if (ended && (seq_gaps > explained || g->value[REC_C_KERNEL_LEFT]))
 		return false;
 	return stages_balanced(g);
 }

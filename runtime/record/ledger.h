@@ -40,8 +40,9 @@ void ledger_add_timeline(struct ledger *g, const struct timeline *t);
 /* Adds records that belong to no process because their contents are impossible. */
 void ledger_add_invalid(struct ledger *g, const struct load *l);
 
-/* Does every stage's identity hold, and do counters explain the gaps in the sequence numbers?
- * A recorder that died leaves counters older than its last records: then gaps are not judged. */
+/* Does every stage's identity hold, do counters explain the gaps in the sequence numbers, and was
+ * the kernel's ring buffer emptied?  A recorder that died leaves counters older than its last
+ * records: then gaps and the ring buffer are not judged. */
 bool ledger_balanced(const struct ledger *g, uint64_t seq_gaps, bool ended);
 
 /* Sum of all that was lost. */

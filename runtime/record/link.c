@@ -127,7 +127,8 @@ static bool is_copy(const struct load_call *c, uint64_t *ret_bytes)
 	const struct ioctl_row *row = ioctl_row_find(c->request);
 
 	*ret_bytes = 0;
-	if (!row || !(row->flags & IOCTL_F_COPY) || c->result < 0 || c->flags & NEV_F_ARG_FAULT)
+	if (!row || !(row->flags & IOCTL_F_COPY) || load_call_error(c) ||
+		c->flags & NEV_F_ARG_FAULT)
 		return false;
 	for (unsigned i = 0; i < c->nargs && i < ioctl_row_fields(row); i++)
 		if (row->fields[i].role == IOCTL_ROLE_SIZE)
@@ -153,9 +154,9 @@ static int count_call(struct timeline *t, const struct stack *s, const struct it
 			return rc;
 		w->ioctls++;
 		w->ioctl_ns += c->end - c->start;
-		if (c->result < 0) {
+		if (load_call_error(c)) {
 			w->errors++;
-			w->last_error = c->result;
+			w->last_error = load_call_error(c);
 		}
 		if (copy)
 			count_copy(w, c, bytes);

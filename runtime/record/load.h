@@ -9,6 +9,7 @@
 #ifndef NTRACE_RECORD_LOAD_H
 #define NTRACE_RECORD_LOAD_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,6 +46,13 @@ struct load_call {	     /* of the kernel hooks */
 	uint8_t nargs;
 	bool done; /* NEV_IOCTL_DONE */
 };
+
+/* -errno of a call that failed, else 0.  The driver returns what a failed copy from or to user memory
+ * left over as a positive number, and no request has a positive success. */
+static inline int32_t load_call_error(const struct load_call *c)
+{
+	return c->result > 0 ? -EFAULT : c->result;
+}
 
 struct load_name {
 	uint64_t id;

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/utf8.h"
 #include "runtime/record/load_internal.h"
 
 #define EVENT_TYPE_LIMIT 1000u /* numbers from here on are kernel spans in ntrace.pb */
-#define CPU_OF_READER 0xffffu  /* records made by the reader, not by BPF */
 
 /* ---- counters ----------------------------------------------------------------------------- */
 
@@ -69,26 +69,6 @@ int load_counter(struct loader *ld, uint32_t source, const struct rec_counter *c
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-/* Length of the valid UTF-8 sequence at p, 0 when there is none.  NUL is not accepted. */
-static size_t utf8_length(const unsigned char *p, size_t left)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	uint32_t c;
-
-	if (n == 0 || n > left || p[0] == 0 || p[0] > 0xf4)
-		return 0;
-	if (n == 1)
-		return 1;
-	c = p[0] & (0x7fu >> n);
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	return c < least[n] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff ? 0 : n;
-}
-
 int load_add_name(struct loader *ld, uint32_t source, uint64_t id, const char *text, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)text;
@@ -101,7 +81,7 @@ int load_add_name(struct loader *ld, uint32_t source, uint64_t id, const char *t
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < len;) {
-		size_t n = utf8_length(p + i, len - i);
+		size_t n = p[i] ? utf8_length(p + i, len - i) : 0;
 		size_t out = n ? n : 1;
 
 		if (used + out > max)
@@ -226,7 +206,7 @@ static int count_gaps(struct load *l)
 		const struct load_call *c = &l->calls[i];
 		struct cpu_sequence *s = &cpus[c->cpu];
 
-		if (c->cpu == CPU_OF_READER)
+		if (c->cpu == NEV_CPU_READER)
 			continue;
 		int32_t ahead = (int32_t)(c->seq - (uint32_t)s->expected);
 		s->count++;

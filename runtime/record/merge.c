@@ -205,12 +205,13 @@ static int write_process(struct merger *m, struct timeline *t)
 }
 
 static int merge_process(
-	struct merger *m, const struct load_process *p, enum merge_kernel_events kernel_events)
+	struct merger *m, const struct load_process *p, const struct merge_options *options)
 {
 	struct timeline t;
 	int rc;
 
-	timeline_init(&t, &m->load, p, kernel_events);
+	timeline_init(&t, &m->load, p, options->kernel_events);
+	t.cancel = options->cancel;
 	rc = timeline_pair(&t);
 	if (rc == 0)
 		rc = timeline_order(&t);
@@ -247,8 +248,7 @@ static void fill_result(struct merger *m)
 static int merge_processes(struct merger *m, const struct merge_options *options)
 {
 	const struct load *l = &m->load;
-	struct stat st;
-	bool made = lstat(m->out_dir, &st) < 0 && errno == ENOENT;
+	unsigned made;
 	int rc;
 
 	if (l->process_count == 0)
@@ -256,13 +256,13 @@ static int merge_processes(struct merger *m, const struct merge_options *options
 	m->ret->outputs = calloc(l->process_count, sizeof(*m->ret->outputs));
 	if (!m->ret->outputs)
 		return fail(m, -ENOMEM, "out of memory");
-	rc = file_mkdirs(m->out_dir);
+	rc = file_mkdirs(m->out_dir, &made);
 	if (rc < 0)
 		return fail(m, rc, "cannot create %s: %s", m->out_dir, strerror(-rc));
 	for (size_t i = 0; rc == 0 && i < l->process_count; i++)
-		rc = merge_process(m, &l->processes[i], options->kernel_events);
-	if (rc < 0 && made)
-		rmdir(m->out_dir); /* fails unless it is empty */
+		rc = merge_process(m, &l->processes[i], options);
+	if (rc < 0)
+		file_mkdirs_undo(m->out_dir, made);
 	return rc;
 }
 

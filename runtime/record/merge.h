@@ -8,6 +8,7 @@
 #ifndef NTRACE_RECORD_MERGE_H
 #define NTRACE_RECORD_MERGE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,6 +22,8 @@ enum merge_kernel_events {
 
 struct merge_options {
 	enum merge_kernel_events kernel_events;
+	/* When it becomes non-zero the merge ends with -ECANCELED and leaves nothing; may be NULL. */
+	const volatile sig_atomic_t *cancel;
 };
 
 /* What was written for one process. */

@@ -19,7 +19,8 @@
 
 #define CHUNK_BYTES (256u << 10)
 #define SCRATCH_BYTES 2048u
-#define NUMBER_BYTES 24u /* longest number with its sign or 0x */
+#define NUMBER_BYTES 24u   /* longest number with its sign or 0x */
+#define CANCEL_EVERY 4096u /* messages between looks at the cancel flag */
 #define EXTENDED_BASE 1000u
 #define EXTENDED_UNKNOWN 1999u /* a request without a row */
 
@@ -246,8 +247,7 @@ static void name_call(struct writer *w, const struct load_call *c, const struct 
 		w->used += (size_t)len;
 	}
 	if (w->t->kernel_events == MERGE_KERNEL_EXTENDED)
-		w->e.event_type =
-			row ? EXTENDED_BASE + (uint32_t)(row - ioctl_rows) : EXTENDED_UNKNOWN;
+		w->e.event_type = EXTENDED_BASE + (c->request & 0xff); /* _IOC_NR */
 }
 
 static void kernel_step(struct writer *w, const struct item *i, enum ntrace_event_phase phase)
@@ -266,8 +266,8 @@ static void kernel_step(struct writer *w, const struct item *i, enum ntrace_even
 	}
 	if (phase == PHASE_STOP) {
 		put_signed(w, KEY("result"), c->result);
-		if (c->result < 0)
-			put_errno(w, KEY("errno"), c->result);
+		if (load_call_error(c))
+			put_errno(w, KEY("errno"), load_call_error(c));
 	}
 }
 
@@ -329,7 +329,8 @@ static int write_sequence(struct writer *w)
 		rc = ntrace_event_append(&w->buf, &w->e);
 		if (rc < 0)
 			return rc;
-		w->messages++;
+		if (++w->messages % CANCEL_EVERY == 0 && w->t->cancel && *w->t->cancel)
+			return -ECANCELED;
 		if (w->buf.len >= CHUNK_BYTES) {
 			outfile_write(w->f, w->buf.data, w->buf.len);
 			w->buf.len = 0;

@@ -11,6 +11,7 @@
 #ifndef NTRACE_RECORD_TIMELINE_H
 #define NTRACE_RECORD_TIMELINE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -62,6 +63,7 @@ struct timeline {
 	const struct load *l;
 	const struct load_process *p;
 	enum merge_kernel_events kernel_events;
+	const volatile sig_atomic_t *cancel; /* as in merge_options */
 	struct item *items;
 	struct sort_entry *sequence; /* key: BOOTTIME, index: item, minor: enum step */
 	struct work *work;

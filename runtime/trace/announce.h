@@ -5,7 +5,8 @@
  * $NTRACE_SOCKET names a SOCK_SEQPACKET unix socket; a leading '@' means the abstract name
  * space.  At nrt_init the runtime connects and sends ANNOUNCE_HELLO with its control memfd
  * attached (SCM_RIGHTS).  The agent answers with ANNOUNCE_ENABLE or ANNOUNCE_REFUSE; nrt_init
- * waits at most ANNOUNCE_TIMEOUT_MS for it, so that no event after nrt_init is missed.  The
+ * waits for it, so that no event after nrt_init is missed.  Connecting, hello and answer together
+ * take at most ANNOUNCE_TIMEOUT_MS.  The
  * connection stays open: when the agent goes, the runtime clears the agent's enable word.
  * Identity of the peer comes from SO_PEERCRED, never from the message.
  */
@@ -14,7 +15,9 @@
 
 #include <stdint.h>
 
-#define ANNOUNCE_ENV "NTRACE_SOCKET"
+#include "runtime/base/env.h"
+
+#define ANNOUNCE_ENV ENV_SOCKET
 #define ANNOUNCE_MAGIC 0x3141544e /* "NTA1" */
 #define ANNOUNCE_TIMEOUT_MS 1000
 

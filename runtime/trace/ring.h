@@ -158,6 +158,8 @@ uint64_t ctl_reader_watermark(const struct ctl_reader *r, uint64_t now_ns);
  * before its ring does, and carries the events that found no ring.  Live numbers are those of the last
  * poll except `emitted` and what follows from it. */
 uint32_t ctl_reader_rings(const struct ctl_reader *r);
+/* Names that found no room in the name log. */
+uint64_t ctl_reader_names_lost(const struct ctl_reader *r);
 void ctl_reader_counters(const struct ctl_reader *r, uint32_t i, uint32_t *ret_nc_idx,
 	uint32_t *ret_lane, struct ring_counters *ret);
 

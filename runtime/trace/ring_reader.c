@@ -393,6 +393,11 @@ static void ring_counters(const struct ring_view *v, bool dead, struct ring_coun
 		*(dead ? &c->abandoned : &c->unread) += c->emitted - head;
 }
 
+uint64_t ctl_reader_names_lost(const struct ctl_reader *r)
+{
+	return atomic_load_explicit(&r->ctl->names_lost, memory_order_relaxed);
+}
+
 void ctl_reader_counters(const struct ctl_reader *r, uint32_t i, uint32_t *ret_nc_idx,
 	uint32_t *ret_lane, struct ring_counters *ret)
 {

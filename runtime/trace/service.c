@@ -37,11 +37,43 @@ static struct {
 
 /* ---- talking to the agent ----------------------------------------------------------------- */
 
-static int connect_to(const char *name)
+/* What is left until then, as a socket's timeout.  False when it has passed. */
+static bool time_left(uint64_t end, struct timeval *ret)
+{
+	uint64_t now = clock_boot().ns;
+
+	if (now >= end)
+		return false;
+	/* Rounded up, for 0 means no limit. */
+	ret->tv_sec = (time_t)((end - now) / 1000000000ull);
+	ret->tv_usec = (suseconds_t)((end - now) % 1000000000ull / 1000);
+	if (ret->tv_usec < 999999)
+		ret->tv_usec++;
+	return true;
+}
+
+/* Where the agent's queue of connections is full, connect waits for room: not for ever. */
+static int connect_until(int fd, const struct sockaddr_un *addr, socklen_t len, uint64_t end)
+{
+	struct timeval left;
+
+	while (time_left(end, &left)) {
+		if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &left, sizeof(left)) < 0)
+			return -errno;
+		if (connect(fd, (const struct sockaddr *)addr, len) == 0)
+			return 0;
+		if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+	}
+	return -ETIMEDOUT;
+}
+
+/* The connected socket, or -errno.  What is sent on it later waits no longer than connecting could. */
+static int connect_to(const char *name, uint64_t end)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	size_t len = strlen(name);
-	int fd;
+	int fd, rc;
 
 	if (len == 0 || len >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
@@ -51,10 +83,9 @@ static int connect_to(const char *name)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (const struct sockaddr *)&addr,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0) {
-		int rc = -errno;
-
+	rc = connect_until(
+		fd, &addr, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len), end);
+	if (rc < 0) {
 		(void)close(fd);
 		return rc;
 	}
@@ -83,7 +114,9 @@ static int send_hello(int sock, int control_fd, bool is_virtual)
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(cmsg), &control_fd, sizeof(int));
-	return sendmsg(sock, &hdr, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	if (sendmsg(sock, &hdr, MSG_NOSIGNAL) < 0)
+		return errno == EAGAIN ? -ETIMEDOUT : -errno;
+	return 0;
 }
 
 /* One message.  Its kind, 0 at the end of the connection, -EPROTO, -errno. */
@@ -122,10 +155,8 @@ static int obey(int kind, const struct announce_msg *msg)
 }
 
 /* Waits for the answer to the hello. */
-static int await_answer(int sock)
+static int await_answer(int sock, uint64_t end)
 {
-	uint64_t end = clock_boot().ns + ANNOUNCE_TIMEOUT_MS * 1000000ull;
-
 	for (;;) {
 		struct pollfd p = {.fd = sock, .events = POLLIN};
 		uint64_t now = clock_boot().ns;
@@ -146,22 +177,23 @@ static int await_answer(int sock)
 	}
 }
 
-/* Connects, says hello, waits.  The result of trace_service_start. */
+/* Connects, says hello, waits, all within ANNOUNCE_TIMEOUT_MS.  The result of trace_service_start. */
 static int announce(const char *name, bool is_virtual)
 {
 	_cleanup_close_ int control_fd = trace_control_fd();
+	uint64_t end = clock_boot().ns + ANNOUNCE_TIMEOUT_MS * 1000000ull;
 	int sock, rc;
 
 	if (control_fd < 0)
 		return control_fd;
-	sock = connect_to(name);
+	sock = connect_to(name, end);
 	if (sock < 0)
 		return sock;
 	rc = kept_fd_adopt(&service.sock, sock);
 	if (rc == 0)
 		rc = send_hello(service.sock.fd, control_fd, is_virtual);
 	if (rc == 0)
-		rc = await_answer(service.sock.fd);
+		rc = await_answer(service.sock.fd, end);
 	if (rc <= 0)
 		kept_fd_close(&service.sock);
 	return rc;

@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+#include <nrt/nrt.h>
+
+#include "runtime/vdev/vdev_abi.h"
+
 static uint32_t float_bits(float value)
 {
 	uint32_t bits;
@@ -20,7 +24,8 @@ static float bits_float(uint32_t bits)
 	return value;
 }
 
-/* Drops the low `drop` bits, rounding to nearest, ties to even.  A carry into the exponent is right. */
+/* Drops the low `drop` bits, rounding to nearest, ties to even.  A carry into the exponent is
+ * right. */
 static uint32_t round_bits(uint32_t bits, unsigned drop)
 {
 	uint32_t half = 1u << (drop - 1);
@@ -98,40 +103,40 @@ DEFINE_ADD(float32, float, float, SAME, SAME)
 DEFINE_ADD(bfloat16, uint16_t, float, vdev_bfloat16_to_float, vdev_float_to_bfloat16)
 DEFINE_ADD(float16, uint16_t, float, vdev_float16_to_float, vdev_float_to_float16)
 
-/* Two's complement: signed sums are the unsigned ones. */
-static const struct dtype_row {
-	uint8_t bytes;
-	void (*add)(uint8_t *, const uint8_t *, const uint8_t *, uint64_t);
-} dtype_rows[] = {
-	[VDEV_UINT64] = {8, add_64},
-	[VDEV_INT8] = {1, add_8},
-	[VDEV_UINT8] = {1, add_8},
-	[VDEV_INT16] = {2, add_16},
-	[VDEV_UINT16] = {2, add_16},
-	[VDEV_BFLOAT16] = {2, add_bfloat16},
-	[VDEV_FLOAT16] = {2, add_float16},
-	[VDEV_INT32] = {4, add_32},
-	[VDEV_UINT32] = {4, add_32},
-	[VDEV_FLOAT32] = {4, add_float32},
-	[VDEV_FP32R] = {4, NULL},
-	[VDEV_INT64] = {8, add_64},
-	[VDEV_FP8_E3] = {1, NULL},
-	[VDEV_FP8_E4] = {1, NULL},
-	[VDEV_FP8_E5] = {1, NULL},
+typedef void (*add_fn)(uint8_t *dst, const uint8_t *a, const uint8_t *b, uint64_t count);
+
+static const add_fn adders[] = {
+	[VDEV_SUM_NONE] = NULL,
+	[VDEV_SUM_WORD8] = add_8,
+	[VDEV_SUM_WORD16] = add_16,
+	[VDEV_SUM_WORD32] = add_32,
+	[VDEV_SUM_WORD64] = add_64,
+	[VDEV_SUM_FLOAT32] = add_float32,
+	[VDEV_SUM_BFLOAT16] = add_bfloat16,
+	[VDEV_SUM_FLOAT16] = add_float16,
 };
-#define DTYPE_ROWS (sizeof(dtype_rows) / sizeof(dtype_rows[0]))
+
+static const struct {
+	uint8_t bytes;
+	uint8_t sum; /* enum vdev_sum */
+} dtypes[] = {
+#define DTYPE(id, number, name, bytes, sum) [NRT_DTYPE_##id] = {bytes, VDEV_SUM_##sum},
+#include "runtime/vdev/dtypes.def"
+#undef DTYPE
+};
+#define DTYPE_COUNT (sizeof(dtypes) / sizeof(dtypes[0]))
 
 size_t vdev_dtype_bytes(uint32_t dtype)
 {
-	return dtype < DTYPE_ROWS ? dtype_rows[dtype].bytes : 0;
+	return dtype < DTYPE_COUNT ? dtypes[dtype].bytes : 0;
 }
 
 bool vdev_can_add(uint32_t dtype)
 {
-	return dtype < DTYPE_ROWS && dtype_rows[dtype].add;
+	return dtype < DTYPE_COUNT && dtypes[dtype].sum != VDEV_SUM_NONE;
 }
 
 void vdev_add(uint32_t dtype, void *dst, const void *a, const void *b, uint64_t count)
 {
-	dtype_rows[dtype].add(dst, a, b, count);
+	adders[dtypes[dtype].sum](dst, a, b, count);
 }

@@ -2,8 +2,9 @@
 /*
  * arithmetic.h - what the engines of the virtual device compute, on plain memory.
  *
- * Pure functions.  Integers wrap; 16-bit floats are added in float and rounded to nearest even, which gives
- * the correctly rounded sum.  Operands may lie at any address and may be the same memory.
+ * Pure functions.  Integers wrap; 16-bit floats are added in float and rounded to nearest even,
+ * which gives the correctly rounded sum.  Operands may lie at any address and may be the same
+ * memory.
  */
 #ifndef NTRACE_VDEV_ARITHMETIC_H
 #define NTRACE_VDEV_ARITHMETIC_H
@@ -12,26 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The runtime's public element types (nrt_dtype): same numbers. */
-enum vdev_dtype {
-	VDEV_UINT64 = 1,
-	VDEV_INT8 = 2,
-	VDEV_UINT8 = 3,
-	VDEV_INT16 = 4,
-	VDEV_UINT16 = 5,
-	VDEV_BFLOAT16 = 6,
-	VDEV_FLOAT16 = 7,
-	VDEV_INT32 = 8,
-	VDEV_UINT32 = 9,
-	VDEV_FLOAT32 = 10,
-	VDEV_FP32R = 11,
-	VDEV_INT64 = 12,
-	VDEV_FP8_E3 = 13,
-	VDEV_FP8_E4 = 14,
-	VDEV_FP8_E5 = 15,
-};
-
-/* Bytes of an element, 0 for an unknown type. */
+/* dtype is an nrt_dtype_t of nrt.h, from a program image and so any number.  Bytes of an element,
+ * 0 for an unknown type. */
 size_t vdev_dtype_bytes(uint32_t dtype);
 /* Whether vdev_add knows the type. */
 bool vdev_can_add(uint32_t dtype);

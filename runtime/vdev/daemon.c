@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,8 +81,8 @@ static void set_up_process(struct daemon *d)
 
 /* ---- the command ------------------------------------------------------------------------- */
 
-/* Starts the command with the signals and limits that we were started with, in our process group, so
- * that the terminal stays its own.  0 or its exit code. */
+/* Starts the command with the signals and limits that we were started with, in our process group,
+ * so that the terminal stays its own.  0 or its exit code. */
 static int start_command(struct daemon *d, pid_t *ret_pid)
 {
 	char **command = d->options->command;
@@ -178,9 +179,10 @@ static void end_serving(struct daemon *d)
 		if (wait_served(d))
 			return;
 	}
-	/* A client keeps a request from ending, say by a page that never comes. */
+	/* A client keeps a request from ending, say by a page that never comes.  Past all exit
+	 * handlers, a sanitizer's too: threads are still at work. */
 	vdev_root_close(&d->root);
-	_exit(d->status);
+	syscall(SYS_exit_group, d->status);
 }
 
 static void *watch(void *arg)

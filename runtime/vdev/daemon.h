@@ -2,9 +2,9 @@
 /*
  * daemon.h - the life of a virtual device: set up, serve, watch signals or a command, take down.
  *
- * The calling thread serves FUSE; a second thread waits for signals and for the command.  All signals
- * that matter are blocked in every thread and taken by that one.  The end must not hang: what is still in a
- * request after two seconds is cut off.
+ * The calling thread serves FUSE; a second thread waits for signals and for the command.  All
+ * signals that matter are blocked in every thread and taken by that one.  The end must not hang:
+ * what is still in a request after two seconds is cut off.
  */
 #ifndef NTRACE_VDEV_DAEMON_H
 #define NTRACE_VDEV_DAEMON_H
@@ -13,7 +13,8 @@
 
 #include "runtime/vdev/device.h"
 
-/* Exit codes of the program; with a command its own status, 126, 127, and 125 in place of 3 and 5. */
+/* Exit codes of the program; with a command its own status, 126, 127, and 125 in place of 3 and
+ * 5. */
 enum vdev_exit {
 	VDEV_EXIT_OK = 0,
 	VDEV_EXIT_USAGE = 2,

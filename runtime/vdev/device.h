@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device.h - the state of the virtual machine: its devices, who is attached to them, what they hold.
+ * device.h - the state of the virtual machine: its devices, who is attached to them, what they
+ * hold.
  *
- * A device belongs to processes (tgids) the way the driver sees it: open() of a working handle attaches the
- * opener, close() by the same process detaches it, and the last detach releases its memory, queues
- * and running work.  Notification rings belong to the device and stay.  Any thread may call anything here.
- * Locks: device->lock before core->lock; neither is held while the memory of a caller is touched or a
- * model computes.  What must outlive its owner meanwhile (device memory) is reference-counted.
+ * A device belongs to processes (tgids) the way the driver sees it: open() of a working handle
+ * attaches the opener, close() by the same process detaches it, and the last detach releases its
+ * memory, queues and running work.  Notification rings belong to the device and stay.  Any thread
+ * may call anything here. Locks: device->lock before core->lock; neither is held while the memory
+ * of a caller is touched or a model computes.  What must outlive its owner meanwhile (device
+ * memory) is reference-counted.
  */
 #ifndef NTRACE_VDEV_DEVICE_H
 #define NTRACE_VDEV_DEVICE_H
@@ -152,7 +154,8 @@ bool vdev_attached(struct vdev_device *device, pid_t tgid);
 /* The same with device->lock held. */
 bool vdev_attached_locked(const struct vdev_device *device, pid_t tgid);
 
-/* NC_RESET: drops work, exec queue, rings and cinit state of the cores in the map; returns its number. */
+/* NC_RESET: drops work, exec queue, rings and cinit state of the cores in the map; returns its
+ * number. */
 uint32_t vdev_reset_cores(struct vdev_device *device, uint32_t core_map);
 
 /* Gives up a queue's memory and forgets it; device->lock held. */

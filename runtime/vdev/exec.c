@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include <nrt/nrt_status.h>
 #include "runtime/base/clock.h"
 #include "runtime/vdev/arithmetic.h"
 #include "runtime/vdev/memory.h"
@@ -169,7 +170,7 @@ struct vdev_launch *vdev_launch_read(struct vdev_device *device, pid_t owner,
 		return NULL;
 	}
 	if (r < 0) {
-		launch->status = VDEV_STATUS_BAD_INPUT;
+		launch->status = NRT_EXEC_BAD_INPUT;
 		launch->step_count = 0;
 		launch->duration_ps = 0;
 	}

@@ -2,11 +2,12 @@
 /*
  * exec.h - the NeuronCores: launches, device time, notification records.
  *
- * A launch is read from device memory once, when it is submitted: program, binding table and references to
- * the memories in it.  After that nothing that the client does to its memory changes what runs, and nothing
- * it wrote is trusted without a check.  Each core has one thread, started at its first launch, which
- * runs launches in order.  Device time of a run is exactly the sum of its steps, however long the host needed;
- * the END record is written when that time has passed on the core's clock.
+ * A launch is read from device memory once, when it is submitted: program, binding table and
+ * references to the memories in it.  After that nothing that the client does to its memory
+ * changes what runs, and nothing it wrote is trusted without a check.  Each core has one thread,
+ * started at its first launch, which runs launches in order.  Device time of a run is exactly the
+ * sum of its steps, however long the host needed; the END record is written when that time has
+ * passed on the core's clock.
  */
 #ifndef NTRACE_VDEV_EXEC_H
 #define NTRACE_VDEV_EXEC_H
@@ -20,7 +21,6 @@
 #define VDEV_EXEC_MAX_PENDING 64u
 /* A run longer than an hour of device time is a mistake. */
 #define VDEV_EXEC_MAX_PS (3600ull * 1000000000000ull)
-#define VDEV_STATUS_BAD_INPUT 1002u /* NRT_EXEC_BAD_INPUT */
 
 struct vdev_bound {
 	struct vdev_memory *memory; /* a reference; NULL: unused binding */
@@ -45,14 +45,14 @@ int vdev_step_check(const struct vdev_step *step, const struct vdev_bound *bound
 /* Computes a checked step. */
 void vdev_step_run(const struct vdev_step *step, const struct vdev_bound *bounds);
 
-/* Reads program and bindings; device->lock held.  A launch with a bad program is a launch with a status.
- * NULL: no memory. */
+/* Reads program and bindings; device->lock held.  A launch with a bad program is a launch with a
+ * status. NULL: no memory. */
 struct vdev_launch *vdev_launch_read(struct vdev_device *device, pid_t owner,
 	const struct vdev_memory *program, const struct vdev_memory *bindings);
 void vdev_launch_free(struct vdev_launch *launch);
 
-/* Queues a launch and takes it over on success.  -EINVAL without a ring, -EBUSY with 64 pending, -EAGAIN when
- * no thread can be had. */
+/* Queues a launch and takes it over on success.  -EINVAL without a ring, -EBUSY with 64 pending,
+ * -EAGAIN when no thread can be had. */
 int vdev_core_submit(struct vdev_core *core, struct vdev_launch *launch);
 /* Drops waiting launches of owner (0: all) and ends a running one without its END record. */
 void vdev_core_cancel(struct vdev_core *core, pid_t owner);

@@ -22,8 +22,8 @@
 #define MAX_THREADS 1024u
 #define IDLE_THREADS 8u
 
-/* Behind fuse_file_info.fh.  Listed, because at the end of the connection no release comes for what clients
- * still hold. */
+/* Behind fuse_file_info.fh.  Listed, because at the end of the connection no release comes for
+ * what clients still hold. */
 struct vdev_open_file {
 	struct vdev_open_file *next, **link;
 	bool device;
@@ -314,8 +314,8 @@ static void release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fuse_reply_err(req, 0);
 }
 
-/* The reply is made from a copy: once the bytes are out, the reader may close the file and another thread free
- * its text, while this one is still coming back from the write. */
+/* The reply is made from a copy: once the bytes are out, the reader may close the file and
+ * another thread free its text, while this one is still coming back from the write. */
 static void read_file(
 	fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {

@@ -7,8 +7,8 @@
  *	sys/class/neuron_device/...             discovery attributes
  *	stats                                   counters
  *
- * The tree is built once and never changes, so inode numbers are stable and the kernel may keep names.
- * Files are opened with direct I/O: each open of a text file sees the text of that moment.
+ * The tree is built once and never changes, so inode numbers are stable and the kernel may keep
+ * names. Files are opened with direct I/O: each open of a text file sees the text of that moment.
  * FUSE gives thread ids, and none at release: the opener's tgid is found at open and kept.
  */
 #ifndef NTRACE_VDEV_FUSE_TREE_H
@@ -31,7 +31,8 @@ struct vdev_tree {
 	struct vdev_open_file *files; /* all that are open */
 };
 
-/* Builds the tree and mounts it; the mount point exists.  others: any user may enter.  0 or -errno. */
+/* Builds the tree and mounts it; the mount point exists.  others: any user may enter.  0 or
+ * -errno. */
 int vdev_tree_mount(
 	struct vdev_tree *tree, struct vdev *vdev, const char *mount_point, bool others);
 /* Serves until vdev_tree_exit() or until somebody unmounts.  0 or -errno. */

@@ -152,7 +152,8 @@ static int bind_in(int fd, int dir_fd, const char *name)
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir_fd, name);
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
-	/* Whoever can reach the directory may connect; who may have memory is decided per request. */
+	/* Whoever can reach the directory may connect; who may have memory is decided per
+	 * request. */
 	return fchmodat(dir_fd, name, 0666, 0) < 0 ? -errno : 0;
 }
 

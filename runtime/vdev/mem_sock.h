@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mem_sock.h - the socket that hands out device memory as file descriptors (vdev_abi.h: mem.sock).
+ * mem_sock.h - the socket that hands out device memory as file descriptors (vdev_abi.h:
+ * mem.sock).
  *
- * One thread serves all connections and never waits for any of them: who sends nonsense, does not read its
- * answer or has too many connections is closed.  Who asks is known from SO_PEERCRED, fixed at connect(2).
+ * One thread serves all connections and never waits for any of them: who sends nonsense, does not
+ * read its answer or has too many connections is closed.  Who asks is known from SO_PEERCRED,
+ * fixed at connect(2).
  */
 #ifndef NTRACE_VDEV_MEM_SOCK_H
 #define NTRACE_VDEV_MEM_SOCK_H

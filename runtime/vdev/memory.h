@@ -2,11 +2,11 @@
 /*
  * memory.h - device memory: memfds under small-integer handles.
  *
- * Each allocation is one memfd, mapped here and handed out over mem.sock, sealed so that nobody can shrink it
- * under our mapping.  A handle is the lowest free number from 1, per device.  The memory belongs to the
- * process that allocated it, or to the device (owner 0: notification rings; every attached process may use
- * them).  A reference keeps memory usable after its handle is gone: a copy or an execution in flight
- * survives MEM_FREE and the end of its process.
+ * Each allocation is one memfd, mapped here and handed out over mem.sock, sealed so that nobody
+ * can shrink it under our mapping.  A handle is the lowest free number from 1, per device.  The
+ * memory belongs to the process that allocated it, or to the device (owner 0: notification rings;
+ * every attached process may use them).  A reference keeps memory usable after its handle is
+ * gone: a copy or an execution in flight survives MEM_FREE and the end of its process.
  */
 #ifndef NTRACE_VDEV_MEMORY_H
 #define NTRACE_VDEV_MEMORY_H
@@ -39,8 +39,9 @@ struct vdev_memory_wish {
 	pid_t owner; /* 0: the device's */
 };
 
-/* Allocates for `caller`, who must be attached (-EACCES).  -EINVAL for size 0 or an alignment that is no
- * power of two, -ENOMEM beyond the device's memory or ours.  *ret is a reference to be put. */
+/* Allocates for `caller`, who must be attached (-EACCES).  -EINVAL for size 0 or an alignment
+ * that is no power of two, -ENOMEM beyond the device's memory or ours.  *ret is a reference to be
+ * put. */
 int vdev_memory_alloc(struct vdev_device *device, pid_t caller, const struct vdev_memory_wish *wish,
 	struct vdev_memory **ret);
 /* Reference to what the handle names, or NULL when the caller may not use it. */

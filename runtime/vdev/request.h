@@ -2,14 +2,14 @@
 /*
  * request.h - one ioctl on a device, from the caller's argument to the answer.
  *
- * vdev_ioctl() finds the request by its full number, checks handle and caller as the driver does, fetches
- * the argument structure from the caller, calls the one function that answers this request, and puts the
- * structure back where the request has outputs.  It knows nothing of FUSE.
+ * vdev_ioctl() finds the request by its full number, checks handle and caller as the driver does,
+ * fetches the argument structure from the caller, calls the one function that answers this
+ * request, and puts the structure back where the request has outputs.  It knows nothing of FUSE.
  *
- * Answers to FUSE: the kernel copies as many bytes into the caller's argument as the answer holds.  It holds
- * them only when the number encodes reading the whole structure; else outputs go there by
- * vdev_user_write() and the answer is empty, so nothing is overwritten (kernel 6.18: measured; the
- * code has been so since FUSE learned ioctl).
+ * Answers to FUSE: the kernel copies as many bytes into the caller's argument as the answer
+ * holds.  It holds them only when the number encodes reading the whole structure; else outputs go
+ * there by vdev_user_write() and the answer is empty, so nothing is overwritten (kernel 6.18:
+ * measured; the code has been so since FUSE learned ioctl).
  */
 #ifndef NTRACE_VDEV_REQUEST_H
 #define NTRACE_VDEV_REQUEST_H
@@ -59,9 +59,9 @@ struct vdev_ioctl {
 
 void vdev_ioctl(struct vdev *vdev, struct vdev_ioctl *io);
 
-/* The rest is for the answering functions.  They get the argument in a zero-padded buffer of VDEV_ARG_MAX
- * bytes, return what ioctl(2) shall give (0, -errno, rarely a positive number), and follow the user
- * pointers in it. */
+/* The rest is for the answering functions.  They get the argument in a zero-padded buffer of
+ * VDEV_ARG_MAX bytes, return what ioctl(2) shall give (0, -errno, rarely a positive number), and
+ * follow the user pointers in it. */
 typedef int (*vdev_request_fn)(struct vdev_call *call, void *arg);
 
 struct vdev_request {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request_info.c - requests that say what the device is: versions, addresses, registers, messages.
+ * request_info.c - requests that say what the device is: versions, addresses, registers,
+ * messages.
  *
- * Revision 255 is what the driver calls "qemu": no silicon.  feature_flags1 has only bits of what this device
- * really does.
+ * Revision 255 is what the driver calls "qemu": no silicon.  feature_flags1 has only bits of what
+ * this device really does.
  */
 #include "runtime/vdev/request.h"
 

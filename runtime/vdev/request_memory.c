@@ -2,8 +2,9 @@
 /*
  * request_memory.c - requests on device memory: allocate, free, copy, fill, ask.
  *
- * Copies go straight between the caller's buffer and the mapped memory, under a reference and without a
- * lock.  Host memory counts against the device's memory as well: there is only one limit here.
+ * Copies go straight between the caller's buffer and the mapped memory, under a reference and
+ * without a lock.  Host memory counts against the device's memory as well: there is only one
+ * limit here.
  */
 #include "runtime/vdev/request.h"
 
@@ -120,8 +121,8 @@ static int mem_copy(struct vdev_call *call, void *arg)
 		call, a->src_mem_handle, a->src_offset, a->dst_mem_handle, a->dst_offset, a->size);
 }
 
-/* Both lengths: the old one has no sequence number (the buffer is zero-padded).  A sequence number wants a
- * completion entry, and there is no completion queue. */
+/* Both lengths: the old one has no sequence number (the buffer is zero-padded).  A sequence
+ * number wants a completion entry, and there is no completion queue. */
 static int mem_copy64(struct vdev_call *call, void *arg)
 {
 	const struct neuron_mem_copy64 *a = arg;

@@ -2,8 +2,9 @@
 /*
  * request_queue.c - requests on notification rings and DMA queues, and through them on the cores.
  *
- * Queue `core` of engine VDEV_EXEC_ENGINE is the one that runs models (vdev_abi.h).  The other engines keep
- * the state that is set on them, but there are no descriptors behind it: starting one is refused.
+ * Queue `core` of engine VDEV_EXEC_ENGINE is the one that runs models (vdev_abi.h).  The other
+ * engines keep the state that is set on them, but there are no descriptors behind it: starting
+ * one is refused.
  */
 #include "runtime/vdev/request.h"
 
@@ -56,7 +57,8 @@ static void bind_ring(
 	pthread_mutex_unlock(&core->lock);
 }
 
-/* A second init with the same key gives the same memory, whatever size it asks for, unless forced. */
+/* A second init with the same key gives the same memory, whatever size it asks for, unless
+ * forced. */
 static struct vdev_memory *existing_ring(struct vdev_call *call, const struct ring_wish *wish)
 {
 	struct vdev_memory *memory = NULL;
@@ -290,7 +292,8 @@ static int dma_queue_copy_start(struct vdev_call *call, void *arg)
 	return r;
 }
 
-/* Acknowledging more than has completed is cut off, not an error: the driver only moves a pointer. */
+/* Acknowledging more than has completed is cut off, not an error: the driver only moves a
+ * pointer. */
 static void acknowledge(struct vdev_core *core, uint32_t count)
 {
 	uint64_t open;

@@ -106,8 +106,8 @@ static int take_old_lock(int dir_fd, bool *ret_created)
 	return taken;
 }
 
-/* A new lock appears under its name locked and written, so nobody can take it in between.  -EEXIST when
- * somebody was faster. */
+/* A new lock appears under its name locked and written, so nobody can take it in between.
+ * -EEXIST when somebody was faster. */
 static int make_lock(int dir_fd, bool created)
 {
 	_cleanup_close_ int fd = -1;

@@ -6,8 +6,9 @@
  *	.fuse/      where the file tree is mounted
  *	dev, sys, stats    links into .fuse
  *	mem.sock
- * The kernel drops the lock with the process, however it ends; so a lock that can be taken marks a dead
- * device, whose mount and names the next one removes.  A directory with other contents is left alone.
+ * The kernel drops the lock with the process, however it ends; so a lock that can be taken marks
+ * a dead device, whose mount and names the next one removes.  A directory with other contents is
+ * left alone.
  */
 #ifndef NTRACE_VDEV_ROOT_H
 #define NTRACE_VDEV_ROOT_H
@@ -24,14 +25,16 @@ struct vdev_root {
 	bool created; /* by us: goes away at the end */
 };
 
-/* Takes the directory, creating it or cleaning what a dead device left.  -EBUSY: a living device has it;
- * -ENOTEMPTY: it holds something else; otherwise -errno.  Nothing is left behind on failure. */
+/* Takes the directory, creating it or cleaning what a dead device left.  -EBUSY: a living device
+ * has it; -ENOTEMPTY: it holds something else; otherwise -errno.  Nothing is left behind on
+ * failure. */
 int vdev_root_open(struct vdev_root *root, const char *path);
 /* The same in a new directory VDEV_PRIVATE_PREFIX... under $TMPDIR or /tmp. */
 int vdev_root_open_private(struct vdev_root *root);
 /* Makes the links once the mount stands. */
 int vdev_root_fill(const struct vdev_root *root);
-/* Unmounts what is still mounted, removes all names of ours and gives up the lock.  Harmless twice. */
+/* Unmounts what is still mounted, removes all names of ours and gives up the lock.  Harmless
+ * twice. */
 void vdev_root_close(struct vdev_root *root);
 
 /* Removes private directories of this user whose device is dead. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_nodes.c - what is in the tree; see tree_nodes.h.  Paths and texts are those of the driver's sysfs. */
+/* tree_nodes.c - what is in the tree; see tree_nodes.h.  Paths and texts are those of the
+ * driver's sysfs. */
 #include "runtime/vdev/tree_nodes.h"
 
 #include <errno.h>

@@ -45,6 +45,18 @@
 enum vdev_engine { VDEV_PE = 0, VDEV_ACT = 1, VDEV_POOL = 2, VDEV_DVE = 3, VDEV_SP = 4 };
 enum vdev_op { VDEV_OP_NOP = 0, VDEV_OP_COPY = 1, VDEV_OP_ADD = 2 };
 
+/* How elements of a type (dtypes.def) are added; no part of a program. */
+enum vdev_sum {
+	VDEV_SUM_NONE, /* not at all */
+	VDEV_SUM_WORD8,
+	VDEV_SUM_WORD16,
+	VDEV_SUM_WORD32,
+	VDEV_SUM_WORD64,
+	VDEV_SUM_FLOAT32,
+	VDEV_SUM_BFLOAT16,
+	VDEV_SUM_FLOAT16,
+};
+
 struct vdev_program {
 	uint32_t magic;
 	uint32_t step_count;
@@ -54,7 +66,7 @@ struct vdev_program {
 };
 
 /* Steps run one after another.  dst[i] = src0[i] (COPY) or src0[i] + src1[i] (ADD), `count`
- * elements of `dtype` (enum nrt_dtype).  The step takes duration_ps of device time, whatever the
+ * elements of `dtype` (enum nrt_dtype, rows of dtypes.def).  The step takes duration_ps of device time, whatever the
  * host needs to compute it. */
 struct vdev_step {
 	uint32_t engine;
@@ -80,7 +92,7 @@ struct vdev_notification {
 	uint16_t launch; /* low 16 bits of the launch number */
 	uint8_t meta1;
 	uint8_t type_phase;
-	uint16_t custom; /* low 16 bits: error of the execution, 0 = fine, else an NRT_STATUS */
+	uint16_t custom;  /* low 16 bits: error of the execution, 0 = fine, else an NRT_STATUS */
 	uint16_t subtype; /* enum vdev_subtype */
 	uint64_t timestamp_ps;
 };

@@ -42,6 +42,32 @@ static int write_text(const char *path, const char *text)
 	return outfile_commit(&f);
 }
 
+TEST("file_read_line: the first line, as much as fits, and nothing of a file that is not there",
+	"[base]")
+{
+	static const struct {
+		const char *text, *line;
+	} cases[] = {{"one\ntwo\n", "one"}, {"one", "one"}, {"", ""}, {"\ntwo", ""},
+		{"1234567\n", "1234567"}, {"12345678\n", "1234567"}};
+	struct scratch_path path;
+	char line[8] = "before";
+	struct scratch s;
+
+	REQUIRE(scratch_make(&s));
+	path = scratch_path(&s, "text");
+	CHECK_EQ(file_read_line(path.s, line, sizeof(line)), -ENOENT);
+	CHECK_STR(line, "");
+	CHECK_EQ(file_read_line(path.s, line, 0), -EINVAL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		test_info("case %zu", i);
+		REQUIRE_EQ(write_text(path.s, cases[i].text), 0);
+		CHECK_EQ(file_read_line(path.s, line, sizeof(line)), 0);
+		CHECK_STR(line, cases[i].line);
+		REQUIRE(unlink(path.s) == 0);
+	}
+	scratch_remove(&s);
+}
+
 /* ---- outfile -------------------------------------------------------------------------------- */
 
 TEST("outfile: the name appears at commit, with everything written", "[base]")
@@ -313,7 +339,7 @@ static int create_with_umask(void *arg)
 	const struct masked *m = arg;
 
 	umask(m->mask);
-	if (file_mkdirs(scratch_path(&m->s, "d/e").s))
+	if (file_mkdirs(scratch_path(&m->s, "d/e").s, NULL))
 		return 1;
 	return write_text(scratch_path(&m->s, "d/e/f").s, "x") ? 2 : 0;
 }
@@ -355,7 +381,7 @@ static int create_under_sudo(void *arg)
 	umask(022);
 	if (setenv("SUDO_UID", sudo->uid, 1) || setenv("SUDO_GID", sudo->gid, 1))
 		return 1;
-	if (file_mkdirs(scratch_path(&sudo->s, "old/new").s) ||
+	if (file_mkdirs(scratch_path(&sudo->s, "old/new").s, NULL) ||
 		file_mkdir_unique(scratch_path(&sudo->s, "old").s, &path))
 		return 2;
 	return write_text(scratch_path(&sudo->s, "old/new/f").s, "x") ? 3 : 0;
@@ -396,6 +422,33 @@ TEST("file: under sudo, what is created belongs to who called it", "[base]")
 
 /* ---- directories ---------------------------------------------------------------------------- */
 
+TEST("file_mkdirs: what was made can be taken back, and nothing else", "[base]")
+{
+	struct scratch s;
+	unsigned made = 9;
+
+	REQUIRE(scratch_make(&s));
+	REQUIRE_EQ(file_mkdirs(scratch_path(&s, "old").s, &made), 0);
+	CHECK_EQ(made, 1);
+	REQUIRE_EQ(file_mkdirs(scratch_path(&s, "old//x/y/").s, &made), 0);
+	CHECK_EQ(made, 2);
+	file_mkdirs_undo(scratch_path(&s, "old//x/y/").s, made);
+	CHECK_EQ(scratch_entries(scratch_path(&s, "old").s), 0);
+	REQUIRE_EQ(file_mkdirs(scratch_path(&s, "old").s, &made), 0);
+	CHECK_EQ(made, 0);
+	file_mkdirs_undo(scratch_path(&s, "old").s, made);
+	CHECK_EQ(scratch_entries(scratch_path(&s, "old").s), 0);
+
+	/* Fails in the middle: what was made before is gone again. */
+	REQUIRE_EQ(write_text(scratch_path(&s, "old/file").s, "x"), 0);
+	CHECK_EQ(file_mkdirs(scratch_path(&s, "old/a/../file/b").s, &made), -ENOTDIR);
+	REQUIRE_EQ(file_mkdirs(scratch_path(&s, "old/in/use").s, &made), 0);
+	REQUIRE_EQ(write_text(scratch_path(&s, "old/in/use/file").s, "x"), 0);
+	file_mkdirs_undo(scratch_path(&s, "old/in/use").s, made);
+	CHECK_EQ(scratch_entries(scratch_path(&s, "old/in/use").s), 1);
+	scratch_remove(&s);
+}
+
 TEST("file_mkdirs: makes what is missing, accepts what is there", "[base]")
 {
 	static const struct {
@@ -420,11 +473,11 @@ TEST("file_mkdirs: makes what is missing, accepts what is there", "[base]")
 		struct stat st;
 
 		test_info("%s", rows[i].path);
-		CHECK_EQ(file_mkdirs(p.s), rows[i].want);
+		CHECK_EQ(file_mkdirs(p.s, NULL), rows[i].want);
 		CHECK((stat(p.s, &st) == 0 && S_ISDIR(st.st_mode)) == (rows[i].want == 0));
 	}
-	CHECK_EQ(file_mkdirs("/"), 0);
-	CHECK_EQ(file_mkdirs(""), -ENOENT);
+	CHECK_EQ(file_mkdirs("/", NULL), 0);
+	CHECK_EQ(file_mkdirs("", NULL), -ENOENT);
 	scratch_remove(&s);
 }
 

@@ -66,7 +66,7 @@ TEST("hooks: without the right to load programs the reason is given and nothing 
 	CHECK(read(up[0], why, sizeof(why) - 1) > 0);
 	close(up[0]);
 	test_info("%s", why);
-	CHECK(strstr(why, " is not permitted: run as root") != NULL);
+	CHECK(strstr(why, " is not permitted: run as root, or with " BPF_PRIVILEGES) != NULL);
 	CHECK(strstr(why, "libbpf") == NULL);
 	CHECK(strncmp(why, "loading", 7) == 0 || strncmp(why, "opening", 7) == 0);
 	REQUIRE(waitpid(pid, &up[0], 0) == pid);
@@ -223,7 +223,34 @@ TEST("hooks: only neuron files count; new devices and character devices are foll
 	REQUIRE_EQ(b->got.count, 2);
 	CHECK_EQ(b->got.rows[0].head.device, 7);
 	CHECK_EQ(b->got.rows[1].head.device, 12);
-	CHECK_EQ(ioctl_hooks_scan_devices(b->hooks, "/nonexistent"), -ENOENT);
+	CHECK(ioctl_hooks_device_is_virtual(b->hooks, 0));
+	CHECK(ioctl_hooks_device_is_virtual(b->hooks, 1));
+	CHECK(!ioctl_hooks_device_is_virtual(b->hooks, 2));
+}
+
+TEST("hooks: a root without devices' directory is an error at first, and later changes nothing",
+	"[hooks]")
+{
+	struct ioctl_hooks_options o = {0};
+	struct scratch root = {0};
+	struct ioctl_hooks *h = NULL;
+	char why[256] = "";
+
+	NEED_HOOKS();
+	REQUIRE(scratch_make(&root));
+	REQUIRE_EQ(ioctl_hooks_open(&o, &h, why, sizeof(why)), 0);
+	CHECK_EQ(ioctl_hooks_scan_devices(h, root.dir), -ENOENT);
+	CHECK_EQ(ioctl_hooks_scan_devices(h, root.dir), -ENOENT);
+	CHECK(mkdir(scratch_path(&root, "dev").s, 0700) == 0);
+	CHECK_EQ(ioctl_hooks_scan_devices(h, root.dir), 0);
+	CHECK(make_file(&root, "dev/neuron3"));
+	CHECK_EQ(ioctl_hooks_scan_devices(h, root.dir), 1);
+	CHECK(unlink(scratch_path(&root, "dev/neuron3").s) == 0);
+	CHECK(rmdir(scratch_path(&root, "dev").s) == 0);
+	CHECK_EQ(ioctl_hooks_scan_devices(h, root.dir), 1);
+	CHECK_EQ(ioctl_hooks_device(h, 0), 3);
+	ioctl_hooks_close(h);
+	scratch_remove(&root);
 }
 
 TEST("hooks: an argument that cannot be read and an unknown request are said so", "[hooks]")

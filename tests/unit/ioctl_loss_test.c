@@ -28,7 +28,9 @@ TEST("hooks: a full ring loses records, counts each and leaves gaps of that size
 	CHECK_EQ(s.c[NEV_C_DONE] + s.c[NEV_C_LOST_RING_FULL], 1000);
 	CHECK(balanced(&s));
 	done = (unsigned)s.c[NEV_C_DONE];
+	CHECK_EQ(ioctl_hooks_left(b->hooks), done);
 	drain_until(b, done);
+	CHECK_EQ(ioctl_hooks_left(b->hooks), 0);
 	CHECK_EQ(b->got.count, done);
 	/* One more record shows the gap. */
 	tell(b, buf_copy);
@@ -61,7 +63,7 @@ TEST("hooks: a call open for long is announced once and its end still comes", "[
 	REQUIRE_EQ(b->got.count, 1);
 	r = &b->got.rows[0];
 	CHECK_EQ(r->head.hdr.type, NEV_IOCTL_START);
-	CHECK_EQ(r->head.hdr.cpu, 0xffff);
+	CHECK_EQ(r->head.hdr.cpu, NEV_CPU_READER);
 	CHECK_EQ(r->head.hdr.seq, 0);
 	CHECK_EQ(r->head.tgid, b->child);
 	CHECK_EQ(r->head.tid, a.tid);
@@ -135,6 +137,7 @@ TEST("hooks: a return that was never seen is found when the thread calls again o
 {
 	_cleanup_(cleanup_bench) struct bench *b = NULL;
 	struct nev_inflight stale = {.start_ns = 1};
+	char neuron[PATH_MAX];
 	uint32_t tid;
 	struct sums s;
 	int map;
@@ -154,12 +157,28 @@ TEST("hooks: a return that was never seen is found when the thread calls again o
 	s = sums(b);
 	CHECK_EQ(s.c[NEV_C_LOST_EXIT], 1);
 	CHECK_EQ(s.open, 0);
+	/* A call on another file ends no call on a device. */
+	REQUIRE(bpf_map_update_elem(map, &tid, &stale, BPF_ANY) == 0);
+	memcpy(neuron, b->file, sizeof(neuron));
+	snprintf(b->file, sizeof(b->file), "/dev/null");
+	tell(b, buf_copy);
+	memcpy(b->file, neuron, sizeof(b->file));
+	tell(b, buf_copy);
+	drain_until(b, 2);
+	REQUIRE_EQ(b->got.count, 2);
+	CHECK(b->got.rows[1].head.start_ns > 1);
+	CHECK_EQ(b->got.rows[1].head.device, 0);
+	s = sums(b);
+	CHECK_EQ(s.c[NEV_C_LOST_EXIT], 2);
+	CHECK_EQ(s.c[NEV_C_ENTERED], 2);
+	CHECK_EQ(s.c[NEV_C_DONE], 2);
+	CHECK_EQ(s.open, 0);
 	REQUIRE(bpf_map_update_elem(map, &tid, &stale, BPF_ANY) == 0);
 	tell(b, (struct order){.act = ACT_QUIT});
 	waitpid(b->child, NULL, 0);
 	b->child = 0;
 	s = sums(b);
-	CHECK_EQ(s.c[NEV_C_LOST_EXIT], 2);
+	CHECK_EQ(s.c[NEV_C_LOST_EXIT], 3);
 	CHECK_EQ(s.open, 0);
 }
 
@@ -226,6 +245,63 @@ TEST("hooks: no record comes that is older than a watermark given before", "[hoo
 	CHECK(balanced(&s));
 	CHECK_EQ(s.open, 0);
 	CHECK_EQ(s.received, s.c[NEV_C_DONE]);
+}
+
+TEST("hooks: stopped amid calls, the books balance to the last one and stay so", "[hooks]")
+{
+	struct order o = buf_copy;
+	unsigned balances = 0, emptied = 0, quiet = 0;
+
+	NEED_HOOKS();
+	o.act = ACT_SPIN;
+	for (int round = 0; round < 50; round++) {
+		_cleanup_(cleanup_bench) struct bench *b = NULL;
+		uint64_t watermark;
+		struct sums s, later;
+
+		b = bench_open((struct ioctl_hooks_options){0}, false);
+		REQUIRE(b != NULL);
+		tell(b, o);
+		drain_until(b, 100);
+		REQUIRE(b->got.count >= 100);
+		REQUIRE_EQ(ioctl_hooks_stop(b->hooks, receive, &b->got, &watermark), 0);
+		s = sums(b); /* the spinners spin on */
+		balances += balanced(&s) && s.received == s.c[NEV_C_DONE];
+		emptied += ioctl_hooks_left(b->hooks) == 0;
+		o.act = ACT_CALLS;
+		tell(b, o); /* seen by nobody */
+		o.act = ACT_SPIN;
+		REQUIRE_EQ(ioctl_hooks_stop(b->hooks, receive, &b->got, &watermark), 0);
+		later = sums(b);
+		quiet += memcmp(&s, &later, sizeof(s)) == 0;
+	}
+	CHECK_EQ(balances, 50);
+	CHECK_EQ(emptied, 50);
+	CHECK_EQ(quiet, 50);
+}
+
+TEST("hooks: a call that is open when the hooks stop stays an open one", "[hooks]")
+{
+	_cleanup_(cleanup_bench) struct bench *b = NULL;
+	uint64_t watermark;
+	struct answer a;
+	struct sums s;
+
+	NEED_HOOKS();
+	b = bench_open((struct ioctl_hooks_options){0}, false);
+	REQUIRE(b != NULL);
+	a = tell(b, (struct order){.act = ACT_OPEN_CALL});
+	if (a.error == ENOSYS || a.error == EPERM)
+		SKIP("userfaultfd");
+	REQUIRE_EQ(a.error, 0);
+	REQUIRE_EQ(ioctl_hooks_stop(b->hooks, receive, &b->got, &watermark), 0);
+	kill(b->child, SIGKILL);
+	REQUIRE(waitpid(b->child, NULL, 0) == b->child);
+	b->child = 0;
+	s = sums(b);
+	CHECK_EQ(s.open, 1);
+	CHECK_EQ(s.c[NEV_C_ENTERED], 1);
+	CHECK(balanced(&s));
 }
 
 static int refuse(void *ctx, const void *records, size_t size)

@@ -370,6 +370,29 @@ TEST("merge: driver work is summed at every level, over the span's own thread", 
 	fx_free(&fx);
 }
 
+TEST("merge: a positive result is what a failed user copy left over: an error, no copy", "[merge]")
+{
+	struct fixture fx;
+	struct fx_call left_over = {.tid = TID,
+		.request = NEURON_IOCTL_MEM_BUF_COPY64,
+		.from = 120,
+		.to = 150,
+		.result = 64,
+		.nargs = 4,
+		.args = {77, 4096, 0, 1}};
+
+	REQUIRE(fx_open(&fx));
+	fx_span(&fx, TRACE_TENSOR_WRITE, 1, TID, 100, 200);
+	fx_call(&fx, &left_over);
+	REQUIRE(merged(&fx, 0));
+	const struct ntrace_event_view *span = stop_of(&fx, 1);
+	CHECK_STR(event_attr(span, "driver.ioctls"), "1");
+	CHECK_STR(event_attr(span, "driver.errors"), "1");
+	CHECK_STR(event_attr(span, "driver.last_errno"), "EFAULT");
+	CHECK_STR(event_attr(span, "driver.dma_bytes"), "");
+	fx_free(&fx);
+}
+
 TEST("merge: copies that overlap count their union, never more than the span", "[merge]")
 {
 	struct fixture fx;
@@ -457,7 +480,7 @@ TEST("merge: kernel spans as extended types or not at all; driver work does not 
 {
 	struct fixture fx;
 	struct trace_file t;
-	size_t row = (size_t)(ioctl_row_find(REQUEST_COPY) - ioctl_rows), open;
+	size_t open;
 
 	REQUIRE(fx_open(&fx));
 	fx_span(&fx, TRACE_TENSOR_WRITE, 1, TID, 100, 900);
@@ -465,7 +488,7 @@ TEST("merge: kernel spans as extended types or not at all; driver work does not 
 	REQUIRE_EQ(fx_merge(&fx, "extended", MERGE_KERNEL_EXTENDED), 0);
 	REQUIRE(trace_file_read(&t, fx_path(&fx, "extended").s));
 	REQUIRE_EQ(t.count, 4);
-	CHECK_EQ(t.events[1].event_type, 1000 + row);
+	CHECK_EQ(t.events[1].event_type, 1000 + 24); /* _IOC_NR of MEM_BUF_COPY */
 	CHECK(pb_str_is(t.events[1].hint, "MEM_BUF_COPY64"));
 	trace_file_free(&t);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/exec/model_format.h"
+#include "runtime/vdev/arithmetic.h"
 #include "tests/shim/shim.h"
 
 static const char example[] = "# an example\n"
@@ -88,6 +89,36 @@ TEST("model: every element type has its width", "[model]")
 		model_desc_free(&m);
 	}
 	CHECK_EQ(model_dtype_bytes(NRT_DTYPE_UNKNOWN), 0);
+}
+
+/* Without the table that both are made from: a model that parses is one that the device runs. */
+TEST("model: parser and device know the same element types and add the same", "[model][vdev]")
+{
+	static const char *const names[] = {"uint64", "int8", "uint8", "int16", "uint16",
+		"bfloat16", "float16", "int32", "uint32", "float32", "fp32r", "int64", "fp8_e3",
+		"fp8_e4", "fp8_e5"};
+	unsigned adding = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct model_desc m = {0};
+		struct model_error error;
+		char text[128];
+		bool adds;
+
+		snprintf(text, sizeof(text),
+			"ntrace-model 1\nname n\ninput a %s 3\noutput b %s 3\nstep PE 1ns add a a "
+			"b\n",
+			names[i], names[i]);
+		test_info("%s", text);
+		adds = model_parse(text, strlen(text), &m, &error) == 0;
+		CHECK_EQ(vdev_can_add((uint32_t)i + 1), adds);
+		CHECK_EQ(adds, !strstr("fp32r fp8_e3 fp8_e4 fp8_e5", names[i]));
+		adding += adds;
+		model_desc_free(&m);
+	}
+	CHECK_EQ(adding, 11);
+	for (uint32_t dtype = 0; dtype < 300; dtype++)
+		CHECK_EQ(model_dtype_bytes((nrt_dtype_t)dtype), vdev_dtype_bytes(dtype));
 }
 
 #define HEAD "ntrace-model 1\nname n\ninput a int32 4\noutput c int32 4\n"

@@ -405,6 +405,37 @@ static int agent_is_silent(void *arg)
 	return 0;
 }
 
+/* A stopped agent: nobody takes connections, and its queue is full. */
+static int agent_is_stopped(void *arg)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	uint64_t begin, waited;
+	socklen_t len = sizeof(addr);
+	int listener, fd;
+
+	(void)arg;
+	(void)alarm(60); /* hanging is a failure too */
+	WANT(trace_open() == 0);
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	/* Bound to no name, it gets a free one of five digits. */
+	WANT(bind(listener, (struct sockaddr *)&addr, sizeof(addr.sun_family)) == 0);
+	WANT(listen(listener, 0) == 0);
+	WANT(getsockname(listener, (struct sockaddr *)&addr, &len) == 0);
+	do {
+		fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		WANT(fd >= 0);
+	} while (connect(fd, (struct sockaddr *)&addr, len) == 0);
+	WANT(errno == EAGAIN);
+	addr.sun_path[0] = '@';
+	setenv(ANNOUNCE_ENV, addr.sun_path, 1);
+	begin = clock_boot().ns;
+	WANT(trace_service_start(false) == -ETIMEDOUT);
+	waited = clock_boot().ns - begin;
+	WANT(waited >= ANNOUNCE_TIMEOUT_MS * 1000000ull && waited < 20000000000ull);
+	WANT(!trace_on());
+	return 0;
+}
+
 static int agent_is_absent(void *arg)
 {
 	(void)arg;
@@ -420,11 +451,12 @@ static int agent_is_absent(void *arg)
 	return 0;
 }
 
-TEST("trace: an agent that refuses, is silent or is not there leaves the runtime untraced",
+TEST("trace: an agent that refuses, is silent, stopped or absent leaves the runtime untraced",
 	"[trace]")
 {
 	CHECK_EQ(scratch_child(agent_refuses, NULL), 0);
 	CHECK_EQ(scratch_child(agent_is_silent, NULL), 0);
+	CHECK_EQ(scratch_child(agent_is_stopped, NULL), 0);
 	CHECK_EQ(scratch_child(agent_is_absent, NULL), 0);
 }
 

@@ -60,7 +60,7 @@ static pid_t spawn(const char *const *args, int out)
 	posix_spawn_file_actions_t actions;
 	pid_t pid = -1;
 
-	for (int i = 0; args[i] && i < MAX_ARGS; i++)
+	for (int i = 0; i < MAX_ARGS && args[i]; i++)
 		argv[i + 1] = (char *)(uintptr_t)args[i];
 	posix_spawn_file_actions_init(&actions);
 	if (out >= 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vdev_harness.h - starts the built ntrace-vdev for a test and speaks to it as a raw ioctl client.
+ * vdev_harness.h - starts the built ntrace-vdev for a test and speaks to it as a raw ioctl
+ * client.
  *
- * The program is $BUILD/bin/ntrace-vdev.  A run ends, with its directory, when its variable goes out of
- * scope (_cleanup_(vdev_run_end)), so a test may leave at any REQUIRE.
+ * The program is $BUILD/bin/ntrace-vdev.  A run ends, with its directory, when its variable goes
+ * out of scope (_cleanup_(vdev_run_end)), so a test may leave at any REQUIRE.
  */
 #ifndef NTRACE_TESTS_UNIT_VDEV_HARNESS_H
 #define NTRACE_TESTS_UNIT_VDEV_HARNESS_H

@@ -2,12 +2,17 @@
 /* vdev_life_test.c - how ntrace-vdev starts and ends: signals, crashes, roots, commands. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/file.h"
@@ -56,6 +61,48 @@ TEST("vdev: SIGTERM and SIGINT leave nothing, whatever clients are doing", "[vde
 		CHECK(waiter.result < 0);
 		CHECK(vdev_call(fd, NEURON_IOCTL_DEVICE_RELEASE, NULL) < 0);
 	}
+}
+
+/* Copies from a page that never comes. */
+static int copy_from_nowhere(void *arg)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register registration = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = vdev_open(arg, 0, O_RDWR);
+	uint64_t handle;
+
+	registration.range = (struct uffdio_range){(uintptr_t)page, 4096};
+	if (ioctl(faults, UFFDIO_API, &api) < 0 ||
+		ioctl(faults, UFFDIO_REGISTER, &registration) < 0)
+		return 1;
+	if (vdev_alloc(fd, 4096, &handle) != 0)
+		return 2;
+	return vdev_write(fd, handle, 0, page, 4096) < 0 ? 0 : 3;
+}
+
+TEST("vdev: a client that keeps a request from ending does not keep the device from it", "[vdev]")
+{
+	NEED_VDEV();
+	_run_ struct vdev_run run = {0};
+	_cleanup_close_ int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	pid_t pid;
+	int status = -1;
+
+	if (faults < 0)
+		SKIP("userfaultfd");
+	REQUIRE(vdev_run_start(&run, NULL));
+	pid = fork();
+	if (pid == 0)
+		_exit(copy_from_nowhere(&run));
+	CHECK(vdev_wait_stat(&run, "ioctl.MEM_BUF_COPY64", 1));
+	/* The others are served meanwhile. */
+	CHECK_EQ(vdev_stat(&run, "open_handles"), 1);
+	CHECK_EQ(vdev_run_stop(&run, SIGTERM), 0);
+	CHECK(!exists(run.root));
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	CHECK_EQ(status, 0);
 }
 
 TEST("vdev: after kill -9 the same root works again", "[vdev]")

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vdev_pure_test.c - the parts of the virtual device that need no device: sums, marks, checks, rings. */
+/* vdev_pure_test.c - the parts of the virtual device that need no device: sums, marks, checks,
+ * rings. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "nrt/nrt.h"
 #include "runtime/vdev/arithmetic.h"
 #include "runtime/vdev/core_marks.h"
 #include "runtime/vdev/exec.h"
@@ -78,17 +80,17 @@ TEST("vdev: every type adds, integers wrap, operands may be unaligned", "[vdev]"
 		size_t bytes;
 		uint64_t a, b, sum; /* bit patterns */
 	} rows[] = {
-		{VDEV_UINT8, 1, 200, 100, 44},
-		{VDEV_INT8, 1, 0x7f, 1, 0x80},
-		{VDEV_UINT16, 2, 65535, 3, 2},
-		{VDEV_INT16, 2, 0x8000, 0xffff, 0x7fff},
-		{VDEV_UINT32, 4, 0xfffffffeu, 5, 3},
-		{VDEV_INT32, 4, 0xfffffff6u, 7, 0xfffffffdu},
-		{VDEV_UINT64, 8, UINT64_MAX, 2, 1},
-		{VDEV_INT64, 8, (uint64_t)-5, 3, (uint64_t)-2},
-		{VDEV_FLOAT32, 4, 0x3fc00000u, 0x40100000u, 0x40700000u}, /* 1.5 + 2.25 */
-		{VDEV_BFLOAT16, 2, 0x3fc0, 0x4010, 0x4070},
-		{VDEV_FLOAT16, 2, 0x3e00, 0x4080, 0x4380},
+		{NRT_DTYPE_UINT8, 1, 200, 100, 44},
+		{NRT_DTYPE_INT8, 1, 0x7f, 1, 0x80},
+		{NRT_DTYPE_UINT16, 2, 65535, 3, 2},
+		{NRT_DTYPE_INT16, 2, 0x8000, 0xffff, 0x7fff},
+		{NRT_DTYPE_UINT32, 4, 0xfffffffeu, 5, 3},
+		{NRT_DTYPE_INT32, 4, 0xfffffff6u, 7, 0xfffffffdu},
+		{NRT_DTYPE_UINT64, 8, UINT64_MAX, 2, 1},
+		{NRT_DTYPE_INT64, 8, (uint64_t)-5, 3, (uint64_t)-2},
+		{NRT_DTYPE_FLOAT32, 4, 0x3fc00000u, 0x40100000u, 0x40700000u}, /* 1.5 + 2.25 */
+		{NRT_DTYPE_BFLOAT16, 2, 0x3fc0, 0x4010, 0x4070},
+		{NRT_DTYPE_FLOAT16, 2, 0x3e00, 0x4080, 0x4380},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -109,7 +111,7 @@ TEST("vdev: every type adds, integers wrap, operands may be unaligned", "[vdev]"
 		CHECK(memcmp(a, want, sizeof(a)) == 0);
 	}
 	CHECK(!vdev_can_add(0));
-	CHECK(!vdev_can_add(VDEV_FP8_E4));
+	CHECK(!vdev_can_add(NRT_DTYPE_FP8_E4));
 	CHECK(!vdev_can_add(16));
 	CHECK_EQ(vdev_dtype_bytes(0), 0);
 	CHECK_EQ(vdev_dtype_bytes(16), 0);
@@ -187,35 +189,37 @@ TEST("vdev: a step is refused when any operand could leave its binding", "[vdev]
 		int result;
 	} rows[] = {
 		{{.op = VDEV_OP_NOP, .dtype = 99, .src0 = 77}, 0},
-		{{.op = VDEV_OP_COPY, .dtype = VDEV_FLOAT32, .src0 = 0, .dst = 1, .count = 8}, 0},
-		{{.op = VDEV_OP_COPY, .dtype = VDEV_FLOAT32, .src0 = 0, .dst = 1, .count = 9},
+		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_FLOAT32, .src0 = 0, .dst = 1, .count = 8},
+			0},
+		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_FLOAT32, .src0 = 0, .dst = 1, .count = 9},
 			-EINVAL},
-		{{.op = VDEV_OP_COPY, .dtype = VDEV_FLOAT32, .src0 = 1, .dst = 0, .count = 9},
+		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_FLOAT32, .src0 = 1, .dst = 0, .count = 9},
 			-EINVAL},
-		{{.op = VDEV_OP_COPY, .dtype = VDEV_FP8_E4, .src0 = 0, .dst = 1, .count = 32}, 0},
-		{{.op = VDEV_OP_ADD, .dtype = VDEV_FP8_E4, .src0 = 0, .dst = 1, .count = 1},
+		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_FP8_E4, .src0 = 0, .dst = 1, .count = 32},
+			0},
+		{{.op = VDEV_OP_ADD, .dtype = NRT_DTYPE_FP8_E4, .src0 = 0, .dst = 1, .count = 1},
 			-EINVAL},
 		{{.op = VDEV_OP_ADD,
-			 .dtype = VDEV_INT8,
+			 .dtype = NRT_DTYPE_INT8,
 			 .src0 = 0,
 			 .src1 = 1,
 			 .dst = 1,
 			 .count = 32},
 			0},
 		{{.op = VDEV_OP_ADD,
-			 .dtype = VDEV_INT8,
+			 .dtype = NRT_DTYPE_INT8,
 			 .src0 = 0,
 			 .src1 = 1,
 			 .dst = 0,
 			 .count = 33},
 			-EINVAL},
-		{{.op = VDEV_OP_ADD, .dtype = VDEV_INT8, .src1 = VDEV_NO_BINDING, .count = 1},
+		{{.op = VDEV_OP_ADD, .dtype = NRT_DTYPE_INT8, .src1 = VDEV_NO_BINDING, .count = 1},
 			-EINVAL},
-		{{.op = VDEV_OP_COPY, .dtype = VDEV_INT8, .src0 = 3, .count = 0}, -EINVAL},
-		{{.op = VDEV_OP_COPY, .dtype = VDEV_INT8, .src0 = 2, .count = 0}, -EINVAL},
-		{{.op = VDEV_OP_COPY, .dtype = VDEV_UINT64, .count = 1ull << 61}, -EINVAL},
+		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_INT8, .src0 = 3, .count = 0}, -EINVAL},
+		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_INT8, .src0 = 2, .count = 0}, -EINVAL},
+		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_UINT64, .count = 1ull << 61}, -EINVAL},
 		{{.op = VDEV_OP_COPY, .dtype = 0, .count = 1}, -EINVAL},
-		{{.op = 3, .dtype = VDEV_INT8, .count = 1}, -EINVAL},
+		{{.op = 3, .dtype = NRT_DTYPE_INT8, .count = 1}, -EINVAL},
 		{{.engine = 5, .op = VDEV_OP_NOP}, -EINVAL},
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vdev_test.c - the built ntrace-vdev under raw ioctl clients: requests, handles, processes, memory. */
+/* vdev_test.c - the built ntrace-vdev under raw ioctl clients: requests, handles, processes,
+ * memory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * interrupt.h - SIGINT, SIGTERM and SIGHUP during a merge: it stops and removes what it wrote.
+ */
+#ifndef NTRACE_AGENT_INTERRUPT_H
+#define NTRACE_AGENT_INTERRUPT_H
+
+#include <signal.h>
+
+/* From now on these signals set the flag that is returned instead of ending the process. */
+const volatile sig_atomic_t *interrupt_arm(void);
+
+#endif

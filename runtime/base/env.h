@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * env.h - names of the environment variables that more than one program knows.
+ *
+ * runtime/lifecycle/env.def lists all that the runtime reads.
+ */
+#ifndef NTRACE_BASE_ENV_H
+#define NTRACE_BASE_ENV_H
+
+#define ENV_DEVICE_ROOT "NTRACE_DEVICE_ROOT"   /* directory of a virtual device */
+#define ENV_ALLOW_DEVICE "NTRACE_ALLOW_DEVICE" /* 1: real devices may be used */
+#define ENV_SOCKET "NTRACE_SOCKET"	       /* where an agent listens, announce.h */
+
+#endif
