@@ -60,8 +60,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {options, parse, "FILE",
-	"Prints ntrace.pb, trace_info.pb, cpu_util.pb or host_mem.pb, one line per message.", 0, 0,
-	0};
+	"Prints ntrace.pb, trace_info.pb, cpu_util.pb or host_mem.pb, one line per message.  FILE "
+	"may be "
+	"- for standard input.",
+	0, 0, 0};
+
+/* Says why nothing, or not everything, could be printed. */
+static int explain(const struct dump_args *a, const uint8_t *data, size_t size, size_t at)
+{
+	enum dump_kind looks = dump_sniff_content(data, size);
+
+	if (at == 0 && looks != DUMP_UNKNOWN && looks != a->kind)
+		agent_message("dump: %s is no %s file; it looks like %s (--as %s)", a->path,
+			dump_kind_name(a->kind), dump_kind_name(looks), dump_kind_name(looks));
+	else
+		agent_message("dump: %s is damaged at byte %zu of %zu; what stands before it was "
+			      "printed",
+			a->path, at, size);
+	return EXIT_DATA;
+}
 
 int cmd_dump(int argc, char **argv)
 {
@@ -71,6 +88,8 @@ int cmd_dump(int argc, char **argv)
 	struct stat st;
 
 	agent_parse(&argp, "ntrace dump", argc, argv, 0, &a);
+	if (!strcmp(a.path, "-"))
+		a.path = "/dev/stdin";
 	if (stat(a.path, &st) == 0 && S_ISDIR(st.st_mode)) {
 		agent_message("dump: %s is a directory; name a .pb file in it", a.path);
 		return EXIT_USAGE;
@@ -83,19 +102,20 @@ int cmd_dump(int argc, char **argv)
 	if (a.kind == DUMP_UNKNOWN)
 		a.kind = dump_sniff(a.path, (const uint8_t *)data, size);
 	if (a.kind == DUMP_UNKNOWN) {
-		agent_message(
-			"dump: %s is none of ntrace.pb, trace_info.pb, cpu_util.pb, host_mem.pb "
-			"(--as KIND reads it all the same)",
-			a.path);
+		agent_message("dump: %s is %s (--as KIND reads it all the same)", a.path,
+			size ? "none of ntrace.pb, trace_info.pb, cpu_util.pb, host_mem.pb"
+			     : "empty");
 		return EXIT_DATA;
+	}
+	if (a.format == DUMP_TEXT && a.kind != DUMP_NTRACE) {
+		agent_message(
+			"dump: --text is for ntrace.pb; %s is %s", a.path, dump_kind_name(a.kind));
+		return EXIT_USAGE;
 	}
 	rc = dump_print(stdout, a.kind, a.format, (const uint8_t *)data, size, &at);
 	if (rc < 0) {
 		fflush(stdout);
-		agent_message(
-			"dump: %s is damaged at byte %zu of %zu; what stands before it was printed",
-			a.path, at, size);
-		return EXIT_DATA;
+		return explain(&a, (const uint8_t *)data, size, at);
 	}
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		agent_message("dump: cannot write to standard output: %s", strerror(errno));

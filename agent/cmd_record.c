@@ -14,6 +14,7 @@
 #include "agent/interrupt.h"
 #include "agent/collect/capture.h"
 #include "agent/output/report.h"
+#include "runtime/base/env.h"
 #include "runtime/base/file.h"
 #include "runtime/record/merge.h"
 
@@ -241,7 +242,7 @@ int cmd_record(int argc, char **argv)
 		agent_message("record: out of memory");
 		return EXIT_RECORD_FAILED;
 	}
-	const char *root = getenv("NTRACE_DEVICE_ROOT");
+	const char *root = getenv(ENV_DEVICE_ROOT);
 	a.capture.device_root = root && *root ? root : NULL;
 	a.capture.out_dir = out;
 	rc = capture_run(&a.capture, a.command, &cap);

@@ -114,8 +114,10 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 		report_print(stderr, &m, NULL);
 	rc = EXIT_OK;
 	if (!m.ended && !salvage) {
-		agent_message(
-			"%s: the recording has no end frame; `ntrace salvage` is for that", name);
+		agent_message("%s: the recorder of this did not stop in order; the files hold what "
+			      "it wrote "
+			      "(as `ntrace salvage` makes them)",
+			name);
 		rc = EXIT_DATA;
 	}
 	if (damaged(&m.damage, salvage)) {

@@ -9,6 +9,7 @@
 #include "agent/output/dump.h"
 #include "agent/output/message_json.h"
 #include "proto/delimited.h"
+#include "proto/event_codec.h"
 #include "proto/neuron_trace.pb-c.h"
 #include "runtime/trace/event_registry.h"
 
@@ -58,6 +59,21 @@ static bool parses_as(const struct kind_row *k, const uint8_t *data, size_t size
 	return fits;
 }
 
+const char *dump_kind_name(enum dump_kind kind)
+{
+	const struct kind_row *k = kind_find(kind);
+
+	return k ? k->name : "unknown";
+}
+
+enum dump_kind dump_sniff_content(const uint8_t *data, size_t size)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (parses_as(&kinds[i], data, size))
+			return kinds[i].kind;
+	return DUMP_UNKNOWN;
+}
+
 enum dump_kind dump_sniff(const char *path, const uint8_t *data, size_t size)
 {
 	const char *base = strrchr(path, '/');
@@ -68,10 +84,7 @@ enum dump_kind dump_sniff(const char *path, const uint8_t *data, size_t size)
 		if (!strncmp(base, kinds[i].name, len) && !strcmp(base + len, ".pb"))
 			return kinds[i].kind;
 	}
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (parses_as(&kinds[i], data, size))
-			return kinds[i].kind;
-	return DUMP_UNKNOWN;
+	return dump_sniff_content(data, size);
 }
 
 /* ---- names -------------------------------------------------------------------------------- */
@@ -107,25 +120,60 @@ struct text_state {
 	bool any;
 };
 
+static bool attribute_is(const Ntff__NtraceEvent *e, const char *key, const char *value)
+{
+	for (size_t i = 0; i < e->n_attributes; i++)
+		if (!strcmp(e->attributes[i]->key, key))
+			return !strcmp(e->attributes[i]->value, value);
+	return false;
+}
+
+/* Driver calls and marks of the merge carry their name themselves. */
+static bool is_driver_call(const Ntff__NtraceEvent *e)
+{
+	return e->hint && *e->hint && (e->event_type == 0 || e->event_type >= TRACE_TYPE_COUNT);
+}
+
 static const char *const phase_marks[] = {"?", ">", "<", "."};
+
+/* Where it happened: nc3 of the process, or nd1/nc0 of the driver; ? when unknown. */
+static void place_text(const Ntff__NtraceEvent *e, char buf[32])
+{
+	char core[16] = "?";
+	size_t len = 0;
+
+	if (!attribute_is(e, "nc", "unknown"))
+		snprintf(core, sizeof(core), "%" PRIu32, e->nc_idx);
+	if (is_driver_call(e))
+		len = (size_t)snprintf(buf, 32, "nd%" PRIu32 "/", e->nd_idx);
+	snprintf(buf + len, 32 - len, "nc%s", core);
+}
 
 static void print_event_text(FILE *f, struct text_state *s, const Ntff__NtraceEvent *e)
 {
+	unsigned phase = e->phase >= 0 && e->phase <= 3 ? (unsigned)e->phase : 0;
+	char place[32];
+
 	if (!s->any) {
 		s->first = e->timestamp;
 		s->any = true;
-		fprintf(f, "# seconds since the first event, thread, core, > start  < stop  . "
-			   "instant\n");
+		fprintf(f, "# seconds since the first event, thread, core (nd: the driver's), > "
+			   "start  "
+			   "< stop  . instant\n");
 	}
 	uint64_t t = e->timestamp - s->first;
-	unsigned phase = e->phase >= 0 && e->phase <= 3 ? (unsigned)e->phase : 0;
-	fprintf(f, "%6" PRIu64 ".%09" PRIu64 "  %7" PRIu32 "  nc%-2" PRIu32 " %s %-24s",
-		t / 1000000000, t % 1000000000, e->thread_id, e->nc_idx, phase_marks[phase],
-		event_name(e));
-	if (e->phase == NTFF__NTRACE_EVENT_PHASE_TYPE__NTRACE_EVENT_PHASE_STOP)
+	place_text(e, place);
+	fprintf(f, "%6" PRIu64 ".%09" PRIu64 "  %7" PRIu32 "  %-7s %s %-24s", t / 1000000000,
+		t % 1000000000, e->thread_id, place, phase_marks[phase], event_name(e));
+	if (phase == PHASE_STOP)
 		fprintf(f, " %10" PRIu64 " ns", e->duration);
+	if (phase == PHASE_START && !is_driver_call(e))
+		fprintf(f, " id=%" PRIu64, e->id);
+	if (e->status)
+		fprintf(f, " status=%" PRIu32, e->status);
 	for (size_t i = 0; i < e->n_attributes; i++)
-		fprintf(f, " %s=%s", e->attributes[i]->key, e->attributes[i]->value);
+		if (strcmp(e->attributes[i]->key, "nc") != 0)
+			fprintf(f, " %s=%s", e->attributes[i]->key, e->attributes[i]->value);
 	fputc('\n', f);
 }
 

@@ -15,6 +15,10 @@ enum dump_format { DUMP_JSON, DUMP_TEXT };
 /* The kind of a file by its name, else by what its bytes parse as. */
 enum dump_kind dump_sniff(const char *path, const uint8_t *data, size_t size);
 
+/* The kind by content alone. */
+enum dump_kind dump_sniff_content(const uint8_t *data, size_t size);
+const char *dump_kind_name(enum dump_kind kind);
+
 /* The kind with this name (ntrace, trace_info, cpu_util, host_mem), or DUMP_UNKNOWN. */
 enum dump_kind dump_kind_by_name(const char *name);
 

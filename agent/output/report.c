@@ -25,7 +25,7 @@ static void print_losses(FILE *f, const struct merge_result *m)
 {
 	const char *sep = "";
 
-	fprintf(f, "lost: ");
+	fprintf(f, m->ended ? "lost: " : "lost: unknown, at most the last 100 ms; before that ");
 	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
 		const struct rec_counter_info *info = rec_counter_info(id);
 		if (info->kind != REC_KIND_LOST || m->ledger[id].value == 0)

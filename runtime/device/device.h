@@ -86,9 +86,9 @@ struct device_system {
 /* Looks for devices below root.  NRT_INVALID: none, or real ones that are not allowed. */
 NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topology *ret);
 
-/* Opens neuron<index> below s->root.  Whether it is a character device is asked of the opened file: it is closed
- * again (NRT_INVALID) without s->allow_real, else s->is_virtual is cleared.  Needs root, allow_real and
- * is_virtual of s only. */
+/* Opens neuron<index> below s->root.  Whether it is a character device is asked of the opened file:
+ * it is closed again (NRT_INVALID) without s->allow_real, else s->is_virtual is cleared.  Needs
+ * root, allow_real and is_virtual of s only. */
 NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *ret_fd);
 
 /* Checks the driver's version text and its range of compatible runtimes. */

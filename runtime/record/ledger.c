@@ -39,14 +39,26 @@ const char *rec_counter_kind_name(enum rec_counter_kind kind)
 	return kind_names[kind];
 }
 
+/* A recorder that died left counters older than its last records: those that these records passed
+ * on their way take part in what was found. */
+static void catch_up(struct ledger *g, uint64_t found, enum rec_counter_id taken,
+	enum rec_counter_id before, enum rec_counter_id first)
+{
+	uint64_t more = found > g->value[taken] ? found - g->value[taken] : 0;
+
+	g->value[taken] += more;
+	g->value[before] += more;
+	if (first)
+		g->value[first] += more;
+}
+
 /* What is in the recording against what its readers say they took. */
 static void compare_with_frames(struct ledger *g, const struct load *l, bool counted)
 {
 	const struct rec_damage *d = &l->damage;
 	uint64_t captured = g->value[REC_C_KERNEL_RECEIVED] + g->value[REC_C_RUNTIME_DELIVERED];
 
-	/* Records written after the last counters, of a recorder that died. */
-	if (!counted || (!l->ended && captured < l->read_done))
+	if (!counted)
 		captured = l->read_done;
 	g->value[REC_C_RECORDING_CAPTURED] = captured;
 	g->value[REC_C_RECORDING_READ] = l->read_done;
@@ -64,6 +76,12 @@ void ledger_capture(struct ledger *g, const struct load *l)
 
 		g->value[id] += l->counters[i].value;
 		counted |= id == REC_C_KERNEL_RECEIVED || id == REC_C_RUNTIME_DELIVERED;
+	}
+	if (!l->ended && counted) {
+		catch_up(g, l->read_calls, REC_C_KERNEL_RECEIVED, REC_C_KERNEL_DONE,
+			REC_C_KERNEL_ENTERED);
+		catch_up(g, l->read_done - l->read_calls, REC_C_RUNTIME_DELIVERED,
+			REC_C_RUNTIME_EMITTED, REC_COUNTER_NONE);
 	}
 	g->value[REC_C_READER_OFFERED] = g->value[REC_C_KERNEL_DONE];
 	g->value[REC_C_READER_TAKEN] = g->value[REC_C_KERNEL_RECEIVED];

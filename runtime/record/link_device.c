@@ -11,8 +11,8 @@
  *	inferred no such wait: the last submit to the core that began before the run ended
  *
  * exec_ids may come again in a long trace.  Of several waits that one counts which was going on
- * when the run began, or else the next; it is refused when its nrt_execute began after the run had
- * ended.
+ * when the run began, or else the next; it is refused when its nrt_execute began more than a second
+ * after the run had ended (the run's host time comes from another clock and may be off).
  */
 #include "runtime/record/link_device.h"
 
@@ -22,6 +22,8 @@
 
 #include "runtime/base/file.h"
 #include "runtime/trace/event_registry.h"
+
+#define CLOCK_SLACK_NS 1000000000u
 
 /* A wait, keyed by (core, exec_id), or a submit, keyed by (nrt_execute) and by core. */
 struct call_key {
@@ -188,7 +190,7 @@ static void link_run(const struct linker *ln, struct item *run)
 	uint32_t execute = wait == NO_ITEM ? NO_ITEM : execute_around(t, &t->items[wait]);
 	size_t n;
 
-	if (execute != NO_ITEM && t->items[execute].start <= run->end) {
+	if (execute != NO_ITEM && t->items[execute].start <= run->end + CLOCK_SLACK_NS) {
 		run->link = submit_in(ln, execute, nc, t->items[wait].start);
 		run->link_exact = true;
 		return;

@@ -110,8 +110,9 @@ struct load {
 	struct clock_snapshot *clocks;
 	size_t record_count, call_count, name_count, name_bytes, cpu_count, cpu_row_count,
 		mem_count, counter_count, source_count, process_count, clock_count;
-	uint64_t read_done; /* raw records found: runtime records and finished calls */
-	uint64_t read;	    /* all raw records found, invalid ones too */
+	uint64_t read_done;  /* raw records found: runtime records and finished calls */
+	uint64_t read_calls; /* finished calls among them */
+	uint64_t read;	     /* all raw records found, invalid ones too */
 	uint64_t invalid;
 	uint64_t seq_gaps;
 	bool has_header, is_virtual, ended;

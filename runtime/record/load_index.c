@@ -173,7 +173,8 @@ static void drop_invalid(struct load *l)
 	l->read += l->record_count + l->call_count;
 	l->read_done += l->record_count;
 	for (size_t i = 0; i < l->call_count; i++)
-		l->read_done += l->calls[i].done;
+		l->read_calls += l->calls[i].done;
+	l->read_done += l->read_calls;
 	for (size_t i = 0; i < l->record_count; i++)
 		if (record_valid(l, &l->records[i].r))
 			l->records[kept++] = l->records[i];

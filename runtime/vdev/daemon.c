@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/env.h"
 #include "runtime/vdev/fuse_tree.h"
 #include "runtime/vdev/mem_sock.h"
 #include "runtime/vdev/root.h"
@@ -281,7 +282,7 @@ static int run_in_root(struct daemon *d)
 		r = vdev_sock_start(&d->sock, &d->vdev, d->root.dir_fd, VDEV_SOCK_NAME);
 	if (r == 0) {
 		say_virtual(d);
-		setenv("NTRACE_DEVICE_ROOT", d->root.path, 1);
+		setenv(ENV_DEVICE_ROOT, d->root.path, 1);
 		code = serve(d);
 		vdev_sock_stop(&d->sock);
 	} else {

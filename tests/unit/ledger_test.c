@@ -345,3 +345,27 @@ TEST("blind: no hooks, no runtime, no end, no header, other tables", "[merge]")
 	CHECK(is_blind(&fx, "header is lost"));
 	fx_free(&fx);
 }
+
+TEST("ledger: a dead recorder's counters catch up with the records that were found", "[merge]")
+{
+	static const struct value stale[] = {{REC_C_KERNEL_ENTERED, 2}, {REC_C_KERNEL_DONE, 1},
+		{REC_C_KERNEL_OPEN, 1}, {REC_C_KERNEL_RECEIVED, 1}, {REC_C_RUNTIME_EMITTED, 2},
+		{REC_C_RUNTIME_DELIVERED, 1}, {REC_C_RUNTIME_OVERWRITTEN, 1}};
+	static const struct value want[] = {{REC_C_KERNEL_ENTERED, 3}, {REC_C_KERNEL_DONE, 2},
+		{REC_C_KERNEL_RECEIVED, 2}, {REC_C_RUNTIME_EMITTED, 4},
+		{REC_C_RUNTIME_DELIVERED, 3}, {REC_C_RECORDING_READ, 5},
+		{REC_C_RECORDING_CAPTURED, 5}};
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	put_values(&fx, stale, sizeof(stale) / sizeof(*stale));
+	put_capture(&fx);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
+		test_info("%s", rec_counter_info(want[i].id)->name);
+		CHECK_EQ(fx.result.ledger[want[i].id].value, want[i].value);
+	}
+	CHECK(fx.result.balanced);
+	CHECK(!fx.result.ended);
+	fx_free(&fx);
+}
