@@ -124,14 +124,24 @@ bench: $(BENCHES) $(PROGRAMS) $(WORKS)
 # The library goes to a private directory: the loader must not find it by chance in place of the vendor's.
 install: all
 	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/ntrace \
-		$(DESTDIR)$(PREFIX)/include/ntrace/nrt $(DESTDIR)$(PREFIX)/share/man/man1 \
-		$(DESTDIR)$(PREFIX)/share/doc/ntrace
+		$(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/ntrace/nrt \
+		$(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/doc/ntrace
 	$(Q)install -m 755 $(NTRACE) $(VDEV) $(DESTDIR)$(PREFIX)/bin
 	$(Q)install -m 755 $(LIBNRT) $(DESTDIR)$(PREFIX)/lib/ntrace/libnrt.so.1
 	$(Q)ln -sf libnrt.so.1 $(DESTDIR)$(PREFIX)/lib/ntrace/libnrt.so
 	$(Q)install -m 644 runtime/include/nrt/*.h $(DESTDIR)$(PREFIX)/include/ntrace/nrt
-	$(Q)install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	$(Q)install -m 644 README.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/ntrace
+	$(Q)printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include/ntrace' \
+		'libdir=$${prefix}/lib/ntrace' '' 'Name: ntrace-nrt' 'Version: $(VERSION)' \
+		'Description: Neuron runtime of ntrace, in its private directory' \
+		'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lnrt -Wl,-rpath,$${libdir}' \
+		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/ntrace-nrt.pc
+	$(Q)install -m 644 LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/ntrace
+	$(Q)sed -e 's,docs/\([a-z-]*\.md\),\1,g' -e 's,man docs/man/\([a-z-]*\)\.1,man \1,g' README.md \
+		>$(DESTDIR)$(PREFIX)/share/doc/ntrace/README.md
+	$(Q)for page in ntrace ntrace-vdev; do sed 's,docs/\([a-z-]*\.md\),$(PREFIX)/share/doc/ntrace/\1,' \
+		docs/man/$$page.1 >$(DESTDIR)$(PREFIX)/share/man/man1/$$page.1 || exit; done
+	@echo 'installed in $(DESTDIR)$(PREFIX).  To compile and link a program:'
+	@echo '  gcc program.c $$(PKG_CONFIG_PATH=$(PREFIX)/lib/pkgconfig pkg-config --cflags --libs ntrace-nrt) -o program'
 
 clean:
 	$(Q)rm -rf $(BUILD)

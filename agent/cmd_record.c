@@ -37,11 +37,8 @@ static const struct argp_option options[] = {
 		0},
 	{"all-processes", 'a', 0, 0,
 		"Record ioctls of every process, not only of CMD and its children", 0},
-	{"kernel-events", OPT_KERNEL_EVENTS, "hint|extended|off", 0,
-		"How kernel spans are written: event_type 0 with the name as hint (default), "
-		"event_type "
-		"from 1000 on, or not at all; the driver.* attributes do not depend on it",
-		0},
+	{"kernel-events", OPT_KERNEL_EVENTS, "MODE", 0,
+		"How kernel spans are written: hint (default), extended or off", 0},
 	{"kernel-ring", OPT_KERNEL_RING, "BYTES", 0,
 		"Size of the BPF ring buffer, a power of two (default 4194304)", 0},
 	{"ring", OPT_RING, "RECORDS", 0, "Records per NeuronCore ring in a runtime (default 65536)",
@@ -103,13 +100,26 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {options, parse, "[--] CMD [ARG...]",
 	"Runs CMD and records, on one timeline, what it asked of the NeuronCores, the driver's "
-	"ioctls "
-	"inside each call, and what the device ran."
+	"ioctls inside each call, and what the device ran."
 	"\vThe raw recording stays in DIR/recording; the files of each process are in "
-	"DIR/<instance>_pid_<pid>/: ntrace.pb, trace_info.pb, cpu_util.pb, host_mem.pb.",
+	"DIR/<instance>_pid_<pid>/: ntrace.pb, trace_info.pb, cpu_util.pb, host_mem.pb.\n\n"
+	"Kernel spans: `hint` gives them event_type 0 and the request's name as hint, `extended` "
+	"event_type from 1000 on, `off` leaves them out.  The driver.* attributes do not depend "
+	"on it.",
 	0, 0, 0};
 
-/* Is there something executable of that name?  0, -ENOENT or -EACCES, as execvp would say. */
+/* A directory that cannot be searched has nothing of that name for us, as for a shell. */
+static int try_file(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0 || S_ISDIR(st.st_mode))
+		return -ENOENT;
+	return access(path, X_OK) == 0 ? 0 : -errno;
+}
+
+/* Is there something executable of that name?  0, -ENOENT, or -EACCES when there is a file of that
+ * name that cannot be executed. */
 static int find_command(const char *name)
 {
 	const char *path = getenv("PATH");
@@ -123,10 +133,11 @@ static int find_command(const char *name)
 		/* An empty element is the current directory. */
 		if (asprintf(&full, "%.*s/%s", len ? (int)len : 1, len ? p : ".", name) < 0)
 			return -ENOMEM;
-		if (access(full, X_OK) == 0)
+		int rc = try_file(full);
+		if (rc == 0)
 			return 0;
-		if (errno == EACCES)
-			error = -EACCES;
+		if (rc == -EACCES)
+			error = rc;
 		p += len + (p[len] == ':');
 	}
 	return error;
@@ -180,6 +191,9 @@ static int explain_capture(const struct capture_result *r, const char *out, cons
 		else
 			agent_message("record: %s; nothing was run", r->why);
 		break;
+	case CAPTURE_DEVICES:
+		agent_message("record: %s; nothing was run", r->why);
+		break;
 	case CAPTURE_HOOKS:
 		agent_message("record: %s; nothing was run (`ntrace check` lists what is missing)",
 			r->why);
@@ -227,6 +241,14 @@ static int merge_and_report(const struct record_args *a, const char *out, const 
 	return rc;
 }
 
+static void say_no_device(const char *root)
+{
+	agent_message(
+		"record: no neuron device in %s/dev so far; `ntrace-vdev -- ntrace record ...` "
+		"records on a virtual one, NTRACE_DEVICE_ROOT names one that is running",
+		root ? root : "");
+}
+
 int cmd_record(int argc, char **argv)
 {
 	struct record_args a = {0};
@@ -245,6 +267,7 @@ int cmd_record(int argc, char **argv)
 	const char *root = getenv(ENV_DEVICE_ROOT);
 	a.capture.device_root = root && *root ? root : NULL;
 	a.capture.out_dir = out;
+	a.capture.on_no_device = a.quiet ? NULL : say_no_device;
 	rc = capture_run(&a.capture, a.command, &cap);
 	a.merge.cancel = interrupt_arm(); /* until here a signal is the command's or ends us */
 	if (rc < 0)

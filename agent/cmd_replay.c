@@ -27,8 +27,8 @@ enum { OPT_KERNEL_EVENTS = 256 };
 
 static const struct argp_option options[] = {
 	{"output", 'o', "DIR", 0, "Directory below which the files are written", 0},
-	{"kernel-events", OPT_KERNEL_EVENTS, "hint|extended|off", 0,
-		"How kernel spans are written (default: hint)", 0},
+	{"kernel-events", OPT_KERNEL_EVENTS, "MODE", 0,
+		"How kernel spans are written: hint (default), extended or off", 0},
 	{"quiet", 'q', 0, 0, "Print nothing but errors", 0},
 	{0},
 };

@@ -37,7 +37,7 @@ static void print_help(FILE *f)
 	fprintf(f, "\n`ntrace COMMAND --help` shows a command's options.\n\nExit codes:\n");
 	for (size_t i = 0; i < sizeof(exit_codes) / sizeof(*exit_codes); i++)
 		fprintf(f, "  %-4d %s\n", exit_codes[i].number, exit_codes[i].text);
-	fprintf(f, "\n`record` otherwise returns the command's own status, 128+n when signal n "
+	fprintf(f, "\n`record` otherwise returns the command's own status, 128+n when signal n\n"
 		   "killed it.\n");
 }
 

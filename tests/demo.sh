@@ -1,10 +1,14 @@
 #!/bin/sh
 # The demo: a private virtual device, a workload on it, and what ntrace recorded.
-# Leaves only its output directory.  Usage: BUILD=build tests/demo.sh
+# Leaves only its output directory.  Usage: BUILD=build tests/demo.sh [DIR]     default: build/demo
 cd "$(dirname "$0")/.." || exit 3
 BUILD=${BUILD:-build}
-PATH=$PWD/$BUILD/bin:$PATH
-out=$BUILD/demo
+case $BUILD in
+/*) bin=$BUILD/bin ;;
+*) bin=$PWD/$BUILD/bin ;;
+esac
+PATH=$bin:$PATH
+out=${1:-$BUILD/demo}
 say() { printf '\n== %s\n' "$*"; }
 
 if [ "$(id -u)" != 0 ]; then
@@ -26,10 +30,15 @@ find "$out" -type f | sort | while read -r f; do printf '%9d  %s\n' "$(stat -c %
 say "ten lines of the timeline (ntrace dump --text $leaf/ntrace.pb)"
 ntrace dump --text "$leaf/ntrace.pb" | grep -n '' | grep -A9 'nrt_execute' | sed 's/^[0-9]*[:-]//' | head -10
 
-say "how to go on"
+say "how to go on, from $PWD"
 cat <<END
-ntrace dump $leaf/ntrace.pb | head          the same as JSON lines
-ntrace replay $out -o /tmp/again            the same bytes from the recording
-ntrace-vdev -- ntrace record -- ./your-program
-ntrace --help; man docs/man/ntrace.1
+PATH=$bin:\$PATH
+# the same as JSON lines
+ntrace dump $leaf/ntrace.pb | head
+# the same bytes from the recording
+ntrace replay $out -o $out/again
+# your own program in place of inference
+ntrace-vdev -- ntrace record -o $out/mine -- $BUILD/workloads/inference --executions 3
+# all commands; the manual is docs/man/ntrace.1
+ntrace --help
 END

@@ -525,6 +525,21 @@ static void discard(struct capture *c)
 	file_mkdirs_undo(c->o->out_dir, c->made);
 }
 
+static int no_device_tree(struct capture *c, int error)
+{
+	const char *root = c->o->device_root;
+	char what[256];
+
+	if (!root)
+		return fail(c, CAPTURE_DEVICES, error, "cannot look for devices in /dev");
+	snprintf(what, sizeof(what), "no device tree at NTRACE_DEVICE_ROOT=%s", root);
+	if (error != -ENOTCONN)
+		return fail(c, CAPTURE_DEVICES, error, what);
+	snprintf(c->ret->why, sizeof(c->ret->why),
+		"the virtual device at %s has died; start it again", root);
+	return fail(c, CAPTURE_DEVICES, error, NULL);
+}
+
 static int open_hooks(struct capture *c)
 {
 	struct ioctl_hooks_options ho = {
@@ -534,11 +549,7 @@ static int open_hooks(struct capture *c)
 	if (rc < 0)
 		return fail(c, CAPTURE_HOOKS, rc, NULL);
 	c->device_count = ioctl_hooks_scan_devices(c->hooks, c->o->device_root);
-	if (c->device_count < 0)
-		return fail(c, CAPTURE_HOOKS, c->device_count,
-			c->o->device_root ? "no device tree at NTRACE_DEVICE_ROOT"
-					  : "cannot look for devices in /dev");
-	return 0;
+	return c->device_count < 0 ? no_device_tree(c, c->device_count) : 0;
 }
 
 static int open_output(struct capture *c)
@@ -621,6 +632,8 @@ static int run(struct capture *c, char *const argv[])
 	if (rc < 0)
 		return fail(c, CAPTURE_HOOKS, rc, "cannot set up the recorder");
 	rc = open_output(c);
+	if (rc == 0 && c->device_count == 0 && c->o->on_no_device)
+		c->o->on_no_device(c->o->device_root);
 	if (rc == 0)
 		rc = open_command(c, argv);
 	if (rc < 0)

@@ -19,14 +19,17 @@ struct capture_options {
 	bool all_processes;	    /* kernel hooks: not only the command and its children */
 	uint32_t kernel_ring_bytes; /* 0 = default */
 	uint32_t ring_capacity;	    /* records per core of a runtime; 0 = default */
+	/* Called before the command runs when there is no device file yet; may be NULL. */
+	void (*on_no_device)(const char *device_root);
 };
 
 /* Where it failed; decides the exit code. */
 enum capture_stage {
-	CAPTURE_HOOKS,	/* nothing was created */
-	CAPTURE_OUTPUT, /* output directory or recording cannot be created; nothing is left */
-	CAPTURE_EXEC,	/* the command could not be executed; nothing is left */
-	CAPTURE_RUN,	/* the recording ends early; what is in it is whole */
+	CAPTURE_HOOKS,	 /* nothing was created */
+	CAPTURE_DEVICES, /* no place where devices could be; nothing was created */
+	CAPTURE_OUTPUT,	 /* output directory or recording cannot be created; nothing is left */
+	CAPTURE_EXEC,	 /* the command could not be executed; nothing is left */
+	CAPTURE_RUN,	 /* the recording ends early; what is in it is whole */
 	CAPTURE_DONE,
 };
 

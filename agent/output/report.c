@@ -10,15 +10,24 @@
 #include "agent/output/report.h"
 #include "runtime/record/ledger.h"
 
+/* The ending of a counted noun. */
+static const char *s(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 static void print_output(FILE *f, const struct merge_output *o)
 {
 	fprintf(f,
-		"%s/ntrace.pb      %" PRIu64 " events: %" PRIu64 " runtime spans, %" PRIu64
-		" kernel spans, %" PRIu64 " open\n",
-		o->dir, o->events, o->spans, o->kernel_spans, o->open_spans);
+		"%s/ntrace.pb      %" PRIu64 " event%s: %" PRIu64 " runtime span%s, %" PRIu64
+		" kernel span%s, %" PRIu64 " open\n",
+		o->dir, o->events, s(o->events), o->spans, s(o->spans), o->kernel_spans,
+		s(o->kernel_spans), o->open_spans);
 	fprintf(f, "%s/trace_info.pb  1 message\n", o->dir);
-	fprintf(f, "%s/cpu_util.pb    %" PRIu64 " samples\n", o->dir, o->cpu_samples);
-	fprintf(f, "%s/host_mem.pb    %" PRIu64 " samples\n", o->dir, o->mem_samples);
+	fprintf(f, "%s/cpu_util.pb    %" PRIu64 " sample%s\n", o->dir, o->cpu_samples,
+		s(o->cpu_samples));
+	fprintf(f, "%s/host_mem.pb    %" PRIu64 " sample%s\n", o->dir, o->mem_samples,
+		s(o->mem_samples));
 }
 
 static void print_losses(FILE *f, const struct merge_result *m)
@@ -36,8 +45,10 @@ static void print_losses(FILE *f, const struct merge_result *m)
 	}
 	if (m->damage.skipped_bytes || m->damage.cut_bytes || m->damage.bad_frames) {
 		fprintf(f,
-			"%s%" PRIu64 " damaged bytes skipped, %" PRIu64 " bytes cut off at the end",
-			sep, m->damage.skipped_bytes, m->damage.cut_bytes);
+			"%s%" PRIu64 " damaged byte%s skipped, %" PRIu64
+			" byte%s cut off at the end",
+			sep, m->damage.skipped_bytes, s(m->damage.skipped_bytes),
+			m->damage.cut_bytes, s(m->damage.cut_bytes));
 		sep = ", ";
 	}
 	fprintf(f,
@@ -55,7 +66,8 @@ void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 	for (uint32_t i = 0; i < m->output_count; i++)
 		print_output(f, &m->outputs[i]);
 	if (m->output_count == 0)
-		fprintf(f, "no process used a neuron device, so no .pb file was written\n");
+		fprintf(f, "no process used a neuron device, so no .pb file was written%s\n",
+			m->is_virtual ? "" : " (`ntrace-vdev -- CMD` gives CMD a virtual one)");
 	if (rec_path)
 		fprintf(f, "%s  the raw recording\n", rec_path);
 	print_losses(f, m);

@@ -121,6 +121,15 @@ static struct device *find_device(struct device_system *s, uint32_t index)
 	return NULL;
 }
 
+/* A driver that does not answer has none of the newer requests. */
+static void ask_features(struct device_system *s)
+{
+	struct neuron_device_driver_info info = {.size = sizeof(info)};
+
+	if (device_ioctl(s->query_fd, NEURON_IOCTL_DRIVER_INFO_GET, &info) == 0)
+		s->says_address = info.feature_flags1 & NEURON_FEATURE_ALLOC_WITH_PA;
+}
+
 static NRT_STATUS open_working_handle(
 	struct device_system *s, uint32_t index, struct device **ret_device)
 {
@@ -134,6 +143,7 @@ static NRT_STATUS open_working_handle(
 		return NRT_INVALID;
 	}
 	d->index = index;
+	d->says_address = s->says_address;
 	status = device_open(s, index, O_RDWR, &d->fd);
 	if (status)
 		return status;
@@ -209,6 +219,8 @@ static NRT_STATUS bring_up(struct device_system *s, const struct device_wish *w)
 		return status;
 	status = device_negotiate(s->root, s->query_fd, &s->arch);
 	if (!status)
+		ask_features(s);
+	if (!status)
 		status = check_wish(s, w);
 	if (!status)
 		status = mark_cores(s, w);
@@ -216,6 +228,8 @@ static NRT_STATUS bring_up(struct device_system *s, const struct device_wish *w)
 		status = open_cores(s);
 	for (uint32_t i = 0; i < s->device_count && !status && w->reset; i++)
 		status = reset_device(s, &s->devices[i]);
+	if (!status)
+		device_link(s);
 	return status;
 }
 
@@ -226,7 +240,7 @@ NRT_STATUS device_bring_up(const struct device_wish *wish, struct device_system 
 
 	if (!s)
 		return NRT_RESOURCE;
-	s->query_fd = -1;
+	s->query_fd = s->link_fd = -1;
 	s->allow_real = wish->allow_real;
 	if ((size_t)snprintf(s->root, sizeof(s->root), "%s", wish->root) >= sizeof(s->root)) {
 		log_error(TAG, ENV_DEVICE_ROOT " is too long");
@@ -263,6 +277,8 @@ void device_shut_down(struct device_system *s)
 		(void)close(s->devices[i].fd);
 	if (s->query_fd >= 0)
 		(void)close(s->query_fd);
+	if (s->link_fd >= 0)
+		(void)close(s->link_fd);
 	free(s->cores);
 	free(s);
 }

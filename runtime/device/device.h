@@ -53,6 +53,7 @@ struct device_wish {
 struct device {
 	uint32_t index; /* N of neuronN */
 	int fd;		/* working handle */
+	bool says_address; /* the driver knows MEM_ALLOC_V2MT64_PA */
 };
 
 /* A NeuronCore of this process. */
@@ -74,6 +75,8 @@ struct device_system {
 	uint32_t arch;	 /* enum device_arch */
 	struct device_topology topology;
 	int query_fd; /* holds the marks of the cores */
+	int link_fd;  /* of a virtual device: hangs up when it goes; -1 = none */
+	bool says_address; /* as in struct device */
 	uint32_t first_core;
 	uint32_t core_count;
 	struct device_core *cores;
@@ -105,8 +108,12 @@ void device_shut_down(struct device_system *s);
  * pointers, is -EFAULT. */
 int device_ioctl(int fd, uint32_t cmd, void *arg);
 
+/* The text for an error of a request: as strerror, but says what it means when the device has gone. */
+const char *device_strerror(int rc);
+
+/* *ret_address: where it lies in the device's address space, 0 = the driver does not say. */
 int device_mem_alloc(const struct device_core *core, uint64_t size, enum device_mem_type type,
-	uint64_t *ret_handle);
+	uint64_t *ret_handle, uint64_t *ret_address);
 int device_mem_free(const struct device *device, uint64_t handle);
 int device_copy_in(const struct device *device, uint64_t handle, uint64_t offset, const void *from,
 	uint64_t size);
@@ -136,5 +143,12 @@ int device_notify_open(const struct device_system *s, struct device_core *core);
 /* Maps memory shared with the device.  Unmap with munmap.  0 or -errno. */
 int device_map(const struct device_system *s, const struct device *device, uint64_t handle,
 	uint64_t mmap_offset, uint64_t size, void **ret_addr);
+
+/* Connects s->link_fd when the device is a virtual one. */
+void device_link(struct device_system *s);
+
+/* Has the virtual device ended?  Asks nothing of it, so it can neither block nor be traced.  A real device
+ * does not go away like that: false. */
+bool device_is_gone(const struct device_system *s);
 
 #endif

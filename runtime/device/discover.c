@@ -64,26 +64,43 @@ static NRT_STATUS refuse_real(const char *root, uint32_t index)
 	return NRT_INVALID;
 }
 
+/* dead: a file system is mounted at root that nobody serves any more. */
+static NRT_STATUS no_device(const char *root, bool dead)
+{
+	if (dead)
+		log_error(TAG, "The virtual device at '%s' has died; start it again (ntrace-vdev)",
+			root);
+	else
+		log_error(TAG,
+			"No neuron device available below '%s/dev'. `ntrace-vdev -- CMD` runs CMD "
+			"on a virtual device; " ENV_DEVICE_ROOT " names one that is running",
+			root);
+	return NRT_INVALID;
+}
+
 NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topology *ret)
 {
 	struct device_topology t = {.is_virtual = true};
+	bool dead = false;
 
 	for (uint32_t i = 0; i < DEVICE_MAX; i++) {
 		char path[PATH_MAX];
 		struct stat st;
 		int n = snprintf(path, sizeof(path), "%s/dev/neuron%u", root, i);
 
-		if (n < 0 || (size_t)n >= sizeof(path) || stat(path, &st) < 0)
+		if (n < 0 || (size_t)n >= sizeof(path))
 			continue;
+		if (stat(path, &st) < 0) {
+			dead |= errno == ENOTCONN;
+			continue;
+		}
 		if (t.device_count++ == 0)
 			t.first_index = i;
 		if (S_ISCHR(st.st_mode))
 			t.is_virtual = false;
 	}
-	if (t.device_count == 0) {
-		log_error(TAG, "No neuron device available below '%s/dev'", root);
-		return NRT_INVALID;
-	}
+	if (t.device_count == 0)
+		return no_device(root, dead);
 	if (!t.is_virtual && !allow_real)
 		return refuse_real(root, t.first_index);
 	t.cores_per_device = read_core_count(root, t.first_index);

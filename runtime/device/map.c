@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -116,4 +117,18 @@ int device_map(const struct device_system *s, const struct device *device, uint6
 	if (s->is_virtual)
 		return map_virtual(s->root, device->index, handle, size, ret_addr);
 	return map_fd(device->fd, mmap_offset, size, ret_addr);
+}
+
+void device_link(struct device_system *s)
+{
+	int fd = s->is_virtual ? connect_memory(s->root) : -ENODEV;
+
+	s->link_fd = fd < 0 ? -1 : fd;
+}
+
+bool device_is_gone(const struct device_system *s)
+{
+	struct pollfd p = {.fd = s->link_fd, .events = POLLRDHUP}; /* -1 is passed over */
+
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR));
 }

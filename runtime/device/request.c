@@ -24,13 +24,21 @@ int device_ioctl(int fd, uint32_t cmd, void *arg)
 	return rc > 0 ? -EFAULT : 0;
 }
 
+const char *device_strerror(int rc)
+{
+	/* The first two are what FUSE says of a device that ended. */
+	if (rc == -ENOTCONN || rc == -ECONNABORTED || rc == -ENODEV)
+		return "the device is gone";
+	return strerror(-rc);
+}
+
 static uint64_t address_of(const void *p)
 {
 	return (uint64_t)(uintptr_t)p;
 }
 
 int device_mem_alloc(const struct device_core *core, uint64_t size, enum device_mem_type type,
-	uint64_t *ret_handle)
+	uint64_t *ret_handle, uint64_t *ret_address)
 {
 	uint64_t handle = 0;
 	struct neuron_mem_alloc_v2mt arg = {
@@ -40,10 +48,15 @@ int device_mem_alloc(const struct device_core *core, uint64_t size, enum device_
 		.mem_type = type,
 		.mem_handle = address_of(&handle),
 	};
-	int rc = device_ioctl(core->device->fd, NEURON_IOCTL_MEM_ALLOC_V2MT64, &arg);
+	int rc = device_ioctl(core->device->fd,
+		core->device->says_address ? NEURON_IOCTL_MEM_ALLOC_V2MT64_PA
+					   : NEURON_IOCTL_MEM_ALLOC_V2MT64,
+		&arg);
 
-	if (rc == 0)
+	if (rc == 0) {
 		*ret_handle = handle;
+		*ret_address = arg.pa;
+	}
 	return rc;
 }
 

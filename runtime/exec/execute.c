@@ -27,6 +27,7 @@
 #define TAG "NMGR"
 #define SPIN_NS 20000ull
 #define POLL_NS 50000
+#define GONE_NS 100000000ull /* how often a wait looks whether the device is still there */
 #define GOOD_BOUND_NS 50000u /* a clock reading that took longer was interrupted */
 
 static _Atomic uint32_t last_exec_id;
@@ -127,7 +128,7 @@ static NRT_STATUS submit(struct execution *e)
 		int rc = device_queue_start(m->core, e->id);
 
 		if (rc < 0)
-			log_error(TAG, "Start on nc %u: %s", m->nc, strerror(-rc));
+			log_error(TAG, "Start on nc %u: %s", m->nc, device_strerror(rc));
 		status = status_from_errno(rc);
 	}
 	trace_stop(&span, status, NULL, 0);
@@ -156,10 +157,20 @@ static void drain_notes(struct execution *e)
 	}
 }
 
+static NRT_STATUS device_went(struct execution *e)
+{
+	drain_notes(e); /* it may have ended just before */
+	if (e->ended)
+		return NRT_SUCCESS;
+	log_error(TAG, "Model '%s' on nc %u: the device is gone", e->model->desc.name, e->model->nc);
+	return NRT_HW_ERROR;
+}
+
 static NRT_STATUS await_end(struct execution *e)
 {
 	uint64_t begin = clock_boot().ns;
 	uint64_t limit_ns = runtime_get()->exec_timeout_s * 1000000000ull;
+	uint64_t look_ns = GONE_NS;
 
 	for (;;) {
 		uint64_t waited;
@@ -172,6 +183,11 @@ static NRT_STATUS await_end(struct execution *e)
 			log_error(TAG, "Model '%s' on nc %u: no end within %u s",
 				e->model->desc.name, e->model->nc, runtime_get()->exec_timeout_s);
 			return NRT_TIMEOUT;
+		}
+		if (waited > look_ns) {
+			if (device_is_gone(runtime_get()->devices))
+				return device_went(e);
+			look_ns = waited + GONE_NS;
 		}
 		if (waited > SPIN_NS)
 			(void)nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
@@ -204,7 +220,7 @@ static bool take_sync_point(const struct execution *e, struct device_sync *ret)
 		return false;
 	rc = read_clocks(e->model->core, ret);
 	if (rc < 0) {
-		log_warn(TAG, "Clock of nc %u: %s", e->model->nc, strerror(-rc));
+		log_warn(TAG, "Clock of nc %u: %s", e->model->nc, device_strerror(rc));
 		return false;
 	}
 	payload = (struct trace_timestamp_sync){
@@ -252,7 +268,7 @@ static NRT_STATUS wait_for(struct execution *e)
 		int rc = device_queue_ack(m->core, e->notes);
 
 		if (rc < 0)
-			log_warn(TAG, "Acknowledgement on nc %u: %s", m->nc, strerror(-rc));
+			log_warn(TAG, "Acknowledgement on nc %u: %s", m->nc, device_strerror(rc));
 	}
 	if (!status) {
 		synced = take_sync_point(e, &sync);

@@ -33,6 +33,9 @@ NRT_STATUS status_from_errno(int rc)
 	case -ETIMEDOUT:
 		return NRT_TIMEOUT;
 	case -EIO:
+	case -ENODEV:
+	case -ENOTCONN:
+	case -ECONNABORTED:
 		return NRT_HW_ERROR;
 	default:
 		return NRT_FAILURE;
@@ -43,7 +46,7 @@ static NRT_STATUS said(int rc, const char *what, const struct device_core *core)
 {
 	if (rc < 0)
 		log_error(TAG, "%s failed on nd%u nc%u: %s", what, core->device->index, core->index,
-			strerror(-rc));
+			device_strerror(rc));
 	return status_from_errno(rc);
 }
 
@@ -56,16 +59,17 @@ NRT_STATUS memory_alloc(const struct device_core *core, uint32_t nc, enum memory
 		.mla_idx = core->device->index};
 	struct trace_mem_alloc_stop stop = {0};
 	struct trace_span span = trace_start(nc, TRACE_DMA_MEM_ALLOC, &start, sizeof(start));
-	uint64_t handle = 0;
+	uint64_t handle = 0, address = 0;
 	int rc = device_mem_alloc(core, size,
-		usage == MEMORY_INSTR_PE ? DEVICE_MEM_CODE : DEVICE_MEM_TENSORS, &handle);
+		usage == MEMORY_INSTR_PE ? DEVICE_MEM_CODE : DEVICE_MEM_TENSORS, &handle, &address);
 	NRT_STATUS status = said(rc, "Memory allocation", core);
 
 	if (rc == 0) {
-		*ret = (struct device_memory){core, nc, usage, handle, size};
+		*ret = (struct device_memory){core, nc, usage, handle, size, address};
 		atomic_fetch_add(&bytes_by_usage[usage], size);
 		atomic_fetch_add(&bytes_total, size);
 		stop.allocated_bytes = size;
+		stop.physical_address = address;
 	}
 	stop.return_code = status;
 	stop.usage_type_total_bytes = atomic_load(&bytes_by_usage[usage]);
@@ -86,7 +90,8 @@ void memory_free(struct device_memory *m)
 	start = (struct trace_mem_free){.hbm_idx = m->core->hbm,
 		.is_nc_hbm = 1,
 		.mla_idx = m->core->device->index,
-		.usage_type = m->usage};
+		.usage_type = m->usage,
+		.physical_address = m->address};
 	span = trace_start(m->nc, TRACE_DMA_MEM_DEALLOC, &start, sizeof(start));
 	status = said(device_mem_free(m->core->device, m->handle), "Freeing memory", m->core);
 	stop.freed_bytes = status ? 0 : m->size;

@@ -30,6 +30,7 @@ struct device_memory {
 	enum memory_usage usage;
 	uint64_t handle;
 	uint64_t size;
+	uint64_t address; /* of the device, 0 = not known */
 };
 
 /* NRT_RESOURCE when the device is full. */
@@ -42,7 +43,8 @@ NRT_STATUS memory_copy_in(
 	const struct device_memory *m, uint64_t offset, const void *from, uint64_t size);
 NRT_STATUS memory_copy_out(const struct device_memory *m, uint64_t offset, void *to, uint64_t size);
 
-/* The status for a failed request: -ENOMEM is NRT_RESOURCE, and so on. */
+/* The status for a failed request: -ENOMEM is NRT_RESOURCE, a device that is gone NRT_HW_ERROR, and so
+ * on. */
 NRT_STATUS status_from_errno(int rc);
 
 #endif

@@ -82,7 +82,7 @@ NRT_STATUS model_bind(struct nrt_model *m)
 		return NRT_SUCCESS;
 	rc = device_queue_init(m->core, m->program.handle, m->bindings.handle);
 	if (rc < 0) {
-		log_error(TAG, "Queue of nc %u: %s", m->nc, strerror(-rc));
+		log_error(TAG, "Queue of nc %u: %s", m->nc, device_strerror(rc));
 		return status_from_errno(rc);
 	}
 	m->core->bound = m->number;
@@ -101,7 +101,7 @@ static NRT_STATUS place(struct nrt_model *m)
 	pthread_mutex_lock(&m->core->lock);
 	rc = device_notify_open(runtime_get()->devices, m->core);
 	if (rc < 0) {
-		log_error(TAG, "Notification ring of nc %u: %s", m->nc, strerror(-rc));
+		log_error(TAG, "Notification ring of nc %u: %s", m->nc, device_strerror(rc));
 		status = status_from_errno(rc);
 	} else {
 		status = model_bind(m);
@@ -132,7 +132,7 @@ static NRT_STATUS choose_core(int32_t vnc, uint32_t *ret_nc)
 	const struct device_system *d = runtime_get()->devices;
 	uint32_t best = 0;
 
-	if (vnc >= 0) {
+	if (vnc != -1) {
 		if (!runtime_core(vnc)) {
 			log_error(TAG, "There is no core %d; this process has %u", vnc,
 				d->core_count);
@@ -141,8 +141,6 @@ static NRT_STATUS choose_core(int32_t vnc, uint32_t *ret_nc)
 		*ret_nc = (uint32_t)vnc;
 		return NRT_SUCCESS;
 	}
-	if (vnc != -1)
-		return NRT_INVALID;
 	for (uint32_t i = 1; i < d->core_count; i++)
 		if (atomic_load(&d->cores[i].models) < atomic_load(&d->cores[best].models))
 			best = i;
@@ -174,6 +172,19 @@ static NRT_STATUS load_on(uint32_t nc, const void *bytes, size_t size, struct nr
 	return NRT_SUCCESS;
 }
 
+static NRT_STATUS check_load(const void *bytes, size_t size, int32_t vnc_count, nrt_model_t **model)
+{
+	if (!bytes || !model)
+		log_error(TAG, "Model: no %s given (NULL)", bytes ? "place for its handle" : "bytes");
+	else if (size == 0)
+		log_error(TAG, "Model: empty (0 bytes)");
+	else if (vnc_count != -1 && vnc_count != 1)
+		log_error(TAG, "Model: for one core, not for %d", vnc_count);
+	else
+		return NRT_SUCCESS;
+	return NRT_INVALID;
+}
+
 NRT_STATUS nrt_load(
 	const void *neff_bytes, size_t size, int32_t vnc, int32_t vnc_count, nrt_model_t **model)
 {
@@ -185,8 +196,7 @@ NRT_STATUS nrt_load(
 
 	if (status)
 		return status;
-	if (!neff_bytes || size == 0 || !model || (vnc_count != -1 && vnc_count != 1))
-		status = NRT_INVALID;
+	status = check_load(neff_bytes, size, vnc_count, model);
 	if (!status)
 		status = choose_core(vnc, &nc);
 	if (!status)
@@ -227,6 +237,12 @@ NRT_STATUS nrt_unload(nrt_model_t *model)
 
 /* ---- questions ---------------------------------------------------------------------------- */
 
+static NRT_STATUS no_place(const char *call)
+{
+	log_write(LOG_LEVEL_ERROR, TAG, call, "No place for the answer (NULL)");
+	return NRT_INVALID;
+}
+
 NRT_STATUS nrt_get_model_vnc_count(const nrt_model_t *model, uint32_t *vnc_count)
 {
 	NRT_STATUS status = api_enter(__func__);
@@ -234,7 +250,7 @@ NRT_STATUS nrt_get_model_vnc_count(const nrt_model_t *model, uint32_t *vnc_count
 
 	if (status)
 		return status;
-	status = vnc_count ? object_get(model, OBJECT_MODEL, &o) : NRT_INVALID;
+	status = vnc_count ? object_get(model, OBJECT_MODEL, &o) : no_place(__func__);
 	if (!status) {
 		*vnc_count = 1;
 		object_put(o);
@@ -288,7 +304,7 @@ NRT_STATUS nrt_get_model_tensor_info(nrt_model_t *model, nrt_tensor_info_array_t
 
 	if (status)
 		return status;
-	status = tensor_info ? object_get(model, OBJECT_MODEL, &o) : NRT_INVALID;
+	status = tensor_info ? object_get(model, OBJECT_MODEL, &o) : no_place(__func__);
 	if (!status) {
 		nrt_tensor_info_array_t *a = describe(&((struct nrt_model *)o)->desc);
 

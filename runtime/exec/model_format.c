@@ -26,6 +26,7 @@ struct parser {
 	struct model_error *error;
 	bool versioned;
 	bool written[VDEV_MAX_BINDINGS]; /* by a step, or by the program for inputs */
+	uint32_t declared[VDEV_MAX_BINDINGS]; /* line */
 	char line[MAX_LINE];
 	char *words[MAX_WORDS];
 	uint32_t word_count;
@@ -93,6 +94,37 @@ __attribute__((format(printf, 2, 3))) static int bad(struct parser *p, const cha
 	return -EINVAL;
 }
 
+static const char no_version[] = "the first line must be 'ntrace-model 1'";
+
+/* Refuses a word and lists those that there are; name_at(i) is NULL where a table has a hole. */
+static int unknown(struct parser *p, const char *word, const char *what,
+	const char *(*name_at)(size_t i), size_t count)
+{
+	char known[256] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (name_at(i) && n < sizeof(known))
+			n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? " " : "",
+				name_at(i));
+	return bad(p, "'%.64s' is not %s (%s)", word, what, known);
+}
+
+static const char *dtype_name(size_t i)
+{
+	return dtypes[i].name;
+}
+
+static const char *engine_name(size_t i)
+{
+	return engines[i];
+}
+
+static const char *op_name(size_t i)
+{
+	return ops[i].name;
+}
+
 /* ---- words -------------------------------------------------------------------------------- */
 
 static int check_name(struct parser *p, const char *name)
@@ -158,7 +190,7 @@ static int parse_dtype(struct parser *p, const char *text, nrt_dtype_t *ret)
 			*ret = (nrt_dtype_t)i;
 			return 0;
 		}
-	return bad(p, "'%.64s' is not an element type", text);
+	return unknown(p, text, "an element type", dtype_name, DTYPE_COUNT);
 }
 
 static int parse_duration(struct parser *p, const char *text, uint64_t *ret_ps)
@@ -228,8 +260,10 @@ static int add_tensor(struct parser *p, enum model_role role)
 	rc = parse_dtype(p, p->words[2], &t->dtype);
 	if (rc == 0)
 		rc = parse_shape(p, p->words[3], t);
-	if (rc == 0)
+	if (rc == 0) {
+		p->declared[p->m->tensor_count] = p->error->line;
 		p->written[p->m->tensor_count++] = role == MODEL_INPUT;
+	}
 	return rc;
 }
 
@@ -297,7 +331,7 @@ static int parse_op(struct parser *p, struct vdev_step *step)
 			return bad(p, "%s cannot be added", dtypes[step->dtype].name);
 		return rc;
 	}
-	return bad(p, "'%.64s' is not an operation", p->words[3]);
+	return unknown(p, p->words[3], "an operation", op_name, OP_COUNT);
 }
 
 static int line_step(struct parser *p)
@@ -310,7 +344,7 @@ static int line_step(struct parser *p)
 	while (engine < ENGINE_COUNT && strcmp(engines[engine], p->words[1]) != 0)
 		engine++;
 	if (engine == ENGINE_COUNT)
-		return bad(p, "'%.64s' is not an engine (PE ACT POOL DVE SP)", p->words[1]);
+		return unknown(p, p->words[1], "an engine", engine_name, ENGINE_COUNT);
 	step.engine = engine;
 	if (p->m->step_count == VDEV_MAX_STEPS)
 		return bad(p, "more than %u steps", VDEV_MAX_STEPS);
@@ -341,14 +375,10 @@ static int parse_words(struct parser *p)
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		if (strcmp(lines[i].keyword, p->words[0]) != 0)
 			continue;
-		if (!p->versioned && i != 0)
-			break;
 		if (p->word_count < lines[i].min_words || p->word_count > lines[i].max_words)
 			return bad(p, "expected: %s", lines[i].usage);
 		return lines[i].parse(p);
 	}
-	if (!p->versioned)
-		return bad(p, "the first line must be 'ntrace-model 1'");
 	return bad(p, "'%.64s' is not a keyword", p->words[0]);
 }
 
@@ -368,15 +398,42 @@ static int split(struct parser *p)
 	return 0;
 }
 
+/* May the line stand before the format is known?  Only blanks, a comment, or what states the format:
+ * any other text is told what it is not, before anything in it is found fault with. */
+static bool may_be_first(const char *text, size_t len)
+{
+	static const char word[] = "ntrace-model";
+	size_t i = 0;
+
+	while (i < len && strchr(" \t\r", text[i]) && text[i])
+		i++;
+	if (i == len || text[i] == '#')
+		return true;
+	len -= i;
+	text += i;
+	if (len < strlen(word) || memcmp(text, word, strlen(word)) != 0)
+		return false;
+	return len == strlen(word) || (text[strlen(word)] && strchr(" \t\r#", text[strlen(word)]));
+}
+
+static int control_character(struct parser *p, unsigned char c, bool last)
+{
+	if (c == '\r' && last)
+		return bad(p, "Windows line ends (CR LF); a line ends with LF alone");
+	return bad(p, "control character 0x%02x", c);
+}
+
 static int parse_line(struct parser *p, const char *text, size_t len)
 {
 	int rc;
 
+	if (!p->versioned && !may_be_first(text, len))
+		return bad(p, "%s", no_version);
 	if (len >= sizeof(p->line))
 		return bad(p, "the line has more than %u bytes", MAX_LINE - 1);
 	for (size_t i = 0; i < len; i++)
 		if (text[i] != '\t' && ((unsigned char)text[i] < 0x20 || text[i] == 0x7f))
-			return bad(p, "control character 0x%02x", (unsigned char)text[i]);
+			return control_character(p, (unsigned char)text[i], i == len - 1);
 	memcpy(p->line, text, len);
 	p->line[len] = '\0';
 	rc = split(p);
@@ -385,18 +442,22 @@ static int parse_line(struct parser *p, const char *text, size_t len)
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
+/* What is missing is said of the last line, or of where it was promised. */
 static int check_whole(struct parser *p)
 {
-	p->error->line = 0;
-	if (!p->versioned)
-		return bad(p, "the first line must be 'ntrace-model 1'");
+	if (!p->versioned) {
+		p->error->line = 0;
+		return bad(p, "%s", no_version);
+	}
 	if (!p->m->name[0])
 		return bad(p, "the model has no name");
 	if (!p->m->step_count)
 		return bad(p, "the model has no step");
 	for (uint32_t i = 0; i < p->m->tensor_count; i++)
-		if (p->m->tensors[i].role == MODEL_OUTPUT && !p->written[i])
+		if (p->m->tensors[i].role == MODEL_OUTPUT && !p->written[i]) {
+			p->error->line = p->declared[i];
 			return bad(p, "output '%.64s' is never written", p->m->tensors[i].name);
+		}
 	return 0;
 }
 

@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include "runtime/log/log.h"
+
 #define BUCKETS 1024u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,12 +44,26 @@ void object_publish(struct object *o, enum object_kind kind, void (*destroy)(str
 	pthread_mutex_unlock(&lock);
 }
 
-NRT_STATUS object_get(const void *handle, enum object_kind kind, struct object **ret)
+static NRT_STATUS refuse(const char *call, const void *handle, enum object_kind kind)
+{
+	static const char *const names[] = {
+		[OBJECT_TENSOR] = "tensor", [OBJECT_SET] = "tensor set", [OBJECT_MODEL] = "model"};
+
+	if (!handle) {
+		log_write(LOG_LEVEL_ERROR, "NRT", call, "No %s given (NULL)", names[kind]);
+		return NRT_INVALID;
+	}
+	log_write(LOG_LEVEL_ERROR, "NRT", call, "%p is not a %s", handle, names[kind]);
+	return NRT_INVALID_HANDLE;
+}
+
+NRT_STATUS object_get_for(
+	const char *call, const void *handle, enum object_kind kind, struct object **ret)
 {
 	struct object **link;
 
 	if (!handle)
-		return NRT_INVALID;
+		return refuse(call, handle, kind);
 	pthread_mutex_lock(&lock);
 	link = find(handle, kind);
 	if (link) {
@@ -55,7 +71,7 @@ NRT_STATUS object_get(const void *handle, enum object_kind kind, struct object *
 		*ret = *link;
 	}
 	pthread_mutex_unlock(&lock);
-	return link ? NRT_SUCCESS : NRT_INVALID_HANDLE;
+	return link ? NRT_SUCCESS : refuse(call, handle, kind);
 }
 
 void object_ref(struct object *o)
@@ -69,12 +85,13 @@ void object_put(struct object *o)
 		o->destroy(o);
 }
 
-NRT_STATUS object_retire(const void *handle, enum object_kind kind, struct object **ret)
+NRT_STATUS object_retire_for(
+	const char *call, const void *handle, enum object_kind kind, struct object **ret)
 {
 	struct object **link;
 
 	if (!handle)
-		return NRT_INVALID;
+		return refuse(call, handle, kind);
 	pthread_mutex_lock(&lock);
 	link = find(handle, kind);
 	if (link) {
@@ -82,7 +99,7 @@ NRT_STATUS object_retire(const void *handle, enum object_kind kind, struct objec
 		*link = (*link)->next;
 	}
 	pthread_mutex_unlock(&lock);
-	return link ? NRT_SUCCESS : NRT_INVALID_HANDLE;
+	return link ? NRT_SUCCESS : refuse(call, handle, kind);
 }
 
 /* Takes any object of the kind out; NULL when there is none. */

@@ -27,15 +27,20 @@ struct object {
 /* Enters a new object with one reference, which the table holds. */
 void object_publish(struct object *o, enum object_kind kind, void (*destroy)(struct object *o));
 
-/* Looks a handle up: NRT_INVALID when it is NULL, NRT_INVALID_HANDLE when it is none of that kind. */
-NRT_STATUS object_get(const void *handle, enum object_kind kind, struct object **ret);
+/* Looks a handle up: NRT_INVALID when it is NULL, NRT_INVALID_HANDLE when it is none of that kind; both
+ * are in the log, with the calling function's name. */
+#define object_get(handle, kind, ret) object_get_for(__func__, handle, kind, ret)
+NRT_STATUS object_get_for(
+	const char *call, const void *handle, enum object_kind kind, struct object **ret);
 
 /* Another reference for one who has one; giving one back. */
 void object_ref(struct object *o);
 void object_put(struct object *o);
 
 /* Takes the object out of the table; the table's reference goes to the caller.  As object_get otherwise. */
-NRT_STATUS object_retire(const void *handle, enum object_kind kind, struct object **ret);
+#define object_retire(handle, kind, ret) object_retire_for(__func__, handle, kind, ret)
+NRT_STATUS object_retire_for(
+	const char *call, const void *handle, enum object_kind kind, struct object **ret);
 
 /* Retires and gives back all of a kind. */
 void object_retire_all(enum object_kind kind);

@@ -89,7 +89,12 @@ NRT_STATUS nrt_tensor_allocate(nrt_tensor_placement_t placement, int vnc, size_t
 
 	if (status)
 		return status;
-	status = tensor ? tensor_new(placement, vnc, size, name, tensor) : NRT_INVALID;
+	if (tensor) {
+		status = tensor_new(placement, vnc, size, name, tensor);
+	} else {
+		log_error(TAG, "No place for the tensor's handle (NULL)");
+		status = NRT_INVALID;
+	}
 	api_leave();
 	return status;
 }
@@ -112,8 +117,6 @@ void nrt_tensor_free(nrt_tensor_t **tensor)
 		return;
 	if (object_retire(*tensor, OBJECT_TENSOR, &o) == NRT_SUCCESS)
 		tensor_free((struct nrt_tensor *)o);
-	else
-		log_error(TAG, "%p is not a tensor", (void *)*tensor);
 	*tensor = NULL;
 	api_leave();
 }
@@ -123,7 +126,11 @@ void nrt_tensor_free(nrt_tensor_t **tensor)
 static NRT_STATUS check_range(
 	const struct nrt_tensor *t, const void *buf, size_t offset, size_t size)
 {
-	if (!buf || offset > t->size || size > t->size - offset) {
+	if (!buf) {
+		log_error(TAG, "No buffer given (NULL)");
+		return NRT_INVALID;
+	}
+	if (offset > t->size || size > t->size - offset) {
 		log_error(TAG, "Bad transfer of %zu bytes at %zu: tensor '%s' has %llu bytes", size,
 			offset, t->name, (unsigned long long)t->size);
 		return NRT_INVALID;

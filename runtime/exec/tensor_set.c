@@ -67,6 +67,7 @@ NRT_STATUS nrt_allocate_tensor_set(nrt_tensor_set_t **result)
 	if (status)
 		return status;
 	if (!result) {
+		log_error(TAG, "No place for the set's handle (NULL)");
 		status = NRT_INVALID;
 	} else {
 		set = calloc(1, sizeof(*set));
@@ -89,8 +90,6 @@ void nrt_destroy_tensor_set(nrt_tensor_set_t **tensor_set)
 		return;
 	if (object_retire(*tensor_set, OBJECT_SET, &o) == NRT_SUCCESS)
 		object_put(o);
-	else
-		log_error(TAG, "%p is not a tensor set", *tensor_set);
 	*tensor_set = NULL;
 	api_leave();
 }
@@ -135,8 +134,10 @@ NRT_STATUS nrt_add_tensor_to_tensor_set(
 
 	if (status)
 		return status;
-	if (!good_name(tensor_name))
+	if (!good_name(tensor_name)) {
+		log_error(TAG, "A tensor needs a name of 1 to %d bytes", NRT_TENSOR_NAME_MAX - 1);
 		status = NRT_INVALID;
+	}
 	if (!status)
 		status = object_get(tensor_set, OBJECT_SET, &set);
 	if (!status)
@@ -162,11 +163,19 @@ NRT_STATUS nrt_get_tensor_from_tensor_set(
 
 	if (status)
 		return status;
-	status = tensor_name && tensor ? object_get(tensor_set, OBJECT_SET, &set) : NRT_INVALID;
+	if (!tensor_name || !tensor) {
+		log_error(TAG, "No %s given (NULL)", tensor_name ? "place for the tensor" : "name");
+		status = NRT_INVALID;
+	}
+	if (!status)
+		status = object_get(tensor_set, OBJECT_SET, &set);
 	if (!status) {
 		t = tensor_set_find((struct tensor_set *)set, tensor_name);
-		status = t ? NRT_SUCCESS : NRT_INVALID;
 		object_put(set);
+		if (!t) {
+			log_error(TAG, "There is no tensor '%.256s' in the set", tensor_name);
+			status = NRT_INVALID;
+		}
 	}
 	if (t) {
 		*tensor = t;

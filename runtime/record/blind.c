@@ -37,12 +37,25 @@ static bool has_runtime(const struct load *l)
 	return l->record_count > 0;
 }
 
-static void about_hooks(struct lines *s, const struct load *l)
+/* A lost header says nothing against them. */
+static bool has_hooks(const struct load *l)
 {
 	const char *const *hooks = l->header.info.hooks;
 
-	if (l->has_header && (!hooks || !*hooks)) {
+	return !l->has_header || (hooks && *hooks);
+}
+
+static void about_hooks(struct lines *s, const struct load *l)
+{
+	if (!has_hooks(l)) {
 		add(s, "no kernel hook was active: driver requests");
+		return;
+	}
+	if (l->has_header && l->process_count == 0) {
+		add(s, l->header.info.all_processes
+				? "no device was used"
+				: "no device was used by the command and its children; others "
+				  "were not watched");
 		return;
 	}
 	/* System-call level is the only level of hooks that there is yet. */
@@ -79,14 +92,27 @@ static void about_runtimes(struct lines *s, const struct load *l)
 	uint64_t refused = counter(l, REC_C_AGENT_REFUSED);
 	uint64_t failed = counter(l, REC_C_AGENT_FAILED);
 
-	if (!has_runtime(l))
+	if (!has_runtime(l) && (l->process_count || !has_hooks(l)))
 		add(s, "host spans: no process announced a runtime of ours");
 	if (refused)
-		add(s, "host spans of %" PRIu64 " runtimes whose announcement was refused",
-			refused);
+		add(s, "host spans of %" PRIu64 " runtime%s whose announcement was refused",
+			refused, refused == 1 ? "" : "s");
 	if (failed)
-		add(s, "the rest of %" PRIu64 " runtimes whose shared memory broke its rules",
-			failed);
+		add(s, "the rest of %" PRIu64 " runtime%s whose shared memory broke its rules",
+			failed, failed == 1 ? "" : "s");
+}
+
+/* Runs that a runtime of ours told are counted; what another runtime started is not known. */
+static void about_device(struct lines *s, const struct load *l, uint64_t device_runs)
+{
+	bool untold = !has_runtime(l) || counter(l, REC_C_AGENT_REFUSED) ||
+		      counter(l, REC_C_AGENT_FAILED);
+
+	if (device_runs)
+		add(s, "inside of %" PRIu64 " device run%s: no device profile (NTFF) was taken",
+			device_runs, device_runs == 1 ? "" : "s");
+	else if (l->process_count && untold)
+		add(s, "inside of the device: no device profile (NTFF) was taken");
 }
 
 uint32_t blind_lines(
@@ -96,11 +122,7 @@ uint32_t blind_lines(
 
 	memset(lines, 0, BLIND_LINES * BLIND_BYTES);
 	about_hooks(&s, l);
-	if (device_runs)
-		add(&s, "inside of %" PRIu64 " device runs: no device profile (NTFF) was taken",
-			device_runs);
-	else
-		add(&s, "inside of the device: no device profile (NTFF) was taken");
+	about_device(&s, l, device_runs);
 	about_runtimes(&s, l);
 	if (!l->ended)
 		add(&s, "the last 100 ms before the recorder died");

@@ -119,6 +119,8 @@ static void put_field(struct writer *w, const struct load_record *r, const struc
 	struct pb_str key = str(f->key);
 	char *at;
 
+	if (f->form == FORM_ADDRESS && value == 0)
+		return;
 	if (f->form == FORM_HOST_NS && clock_map_valid(clock, value))
 		value = clock_map_real(clock, value);
 	if (f->width != FIELD_I32 &&

@@ -105,7 +105,7 @@ size_t trace_field_text(const struct trace_field *f, uint64_t value, char *buf, 
 {
 	int n;
 
-	if (f->form == FORM_HEX)
+	if (f->form == FORM_HEX || f->form == FORM_ADDRESS)
 		n = snprintf(buf, size, "0x%" PRIx64, value);
 	else if (f->form == FORM_BOOL)
 		n = snprintf(buf, size, "%s", value ? "true" : "false");

@@ -31,6 +31,7 @@ enum trace_type {
 enum trace_form {
 	FORM_DEC,      /* decimal */
 	FORM_HEX,      /* 0x... */
+	FORM_ADDRESS,  /* 0x..., left out when 0: not known (no driver gives address 0 away) */
 	FORM_BOOL,     /* "true" / "false" (ours: no source says) */
 	FORM_INTERNED, /* decimal id; the name follows as `model_name` where one is known */
 	FORM_USAGE,    /* name of a dma_mem_usage_type; decimal when out of range */

@@ -17,7 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/env.h"
+#include "runtime/vdev/children.h"
 #include "runtime/vdev/fuse_tree.h"
 #include "runtime/vdev/mem_sock.h"
 #include "runtime/vdev/root.h"
@@ -27,6 +29,7 @@ extern char **environ;
 #define WAKE_SIGNAL SIGUSR1   /* to the serving thread: look at the exit flag */
 #define SERVED_SIGNAL SIGUSR2 /* to the watching thread: serving ended by itself */
 #define END_TRIES 200	      /* of 10 ms */
+#define SAY_KEPT_NS 1000000000u /* a program that ends with the command is not worth a word */
 
 struct daemon {
 	const struct vdev_options *options;
@@ -82,6 +85,20 @@ static void set_up_process(struct daemon *d)
 
 /* ---- the command ------------------------------------------------------------------------- */
 
+/* Says why, in the words of ntrace; the exit code. */
+static int not_started(const char *name, int error)
+{
+	bool there = strchr(name, '/') && access(name, F_OK) == 0;
+
+	fprintf(stderr, "ntrace-vdev: %s: %s\n", name,
+		error != ENOENT ? strerror(error)
+		: there		? "the file is there, but not the interpreter that it names"
+				: "command not found");
+	return error == ENOENT			  ? 127
+	       : error == EAGAIN || error == ENOMEM ? VDEV_EXIT_WRAPPER
+						  : 126;
+}
+
 /* Starts the command with the signals and limits that we were started with, in our process group,
  * so that the terminal stays its own.  0 or its exit code. */
 static int start_command(struct daemon *d, pid_t *ret_pid)
@@ -105,36 +122,87 @@ static int start_command(struct daemon *d, pid_t *ret_pid)
 	posix_spawnattr_destroy(&attr);
 	if (r == 0)
 		return 0;
-	fprintf(stderr, "ntrace-vdev: cannot run %s: %s\n", command[0], strerror(r));
-	return r == ENOENT ? 127 : r == EAGAIN || r == ENOMEM ? VDEV_EXIT_WRAPPER : 126;
+	return not_started(command[0], r);
 }
 
-/* Exit code of the command once it has ended, -1 before. */
-static int reap(pid_t pid)
+static bool in_use(struct daemon *d)
 {
-	int status;
+	return atomic_load(&d->vdev.counters.open_handles) > 0;
+}
 
-	if (waitpid(pid, &status, WNOHANG) != pid)
-		return -1;
+static void say_kept(const struct daemon *d)
+{
+	if (!d->options->quiet)
+		fprintf(stderr,
+			"ntrace-vdev: %s has ended, but not all that it started or that uses the "
+			"device: the device stays as long, or until SIGTERM\n",
+			d->options->command[0]);
+}
+
+/* A program that outlives the command, perhaps because that was killed, keeps its device.  Ends
+ * with the last descendant and the last handle, or with a signal. */
+static void serve_the_rest(struct daemon *d, const struct vdev_children *children)
+{
+	uint64_t begin = clock_boot().ns;
+	bool said = false;
+	sigset_t set;
+	long ms = 1;
+
+	watched_signals(&set);
+	for (;;) {
+		bool left = vdev_children_left(children);
+		struct timespec pause = {.tv_nsec = ms * 1000000L};
+		int signal;
+
+		if (!left && !in_use(d))
+			return;
+		/* The end of a child is an event; that of a handle is not, and comes soon. */
+		signal = sigtimedwait(&set, NULL, left && said ? NULL : &pause);
+		if (signal > 0 && signal != SIGCHLD)
+			return;
+		vdev_children_reap(0, NULL);
+		ms = ms < 100 ? 2 * ms : 100;
+		if (!said && clock_boot().ns - begin > SAY_KEPT_NS) {
+			say_kept(d);
+			said = true;
+		}
+	}
+}
+
+static int watch_started(struct daemon *d, pid_t pid, const struct vdev_children *children)
+{
+	bool told = false; /* to end, so it ends with the command */
+	int status;
+	sigset_t set;
+
+	watched_signals(&set);
+	while (!vdev_children_reap(pid, &status)) {
+		int signal = sigwaitinfo(&set, NULL);
+
+		/* Ctrl-C and Ctrl-\ reach the command by themselves. */
+		if (signal == SIGTERM || signal == SIGHUP) {
+			kill(pid, signal);
+			told = true;
+		}
+	}
+	if (!told)
+		serve_the_rest(d, children);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static int watch_command(struct daemon *d)
 {
-	sigset_t set;
+	struct vdev_children children;
+	int r = vdev_children_begin(&children), code;
 	pid_t pid;
-	int code = start_command(d, &pid);
 
-	if (code)
-		return code;
-	watched_signals(&set);
-	for (code = -1; code < 0; code = reap(pid)) {
-		int signal = sigwaitinfo(&set, NULL);
-
-		/* Ctrl-C and Ctrl-\ reach the command by themselves. */
-		if (signal == SIGTERM || signal == SIGHUP)
-			kill(pid, signal);
-	}
+	if (r < 0)
+		fprintf(stderr, "ntrace-vdev: what outlives the command is not seen: %s\n",
+			strerror(-r));
+	code = start_command(d, &pid);
+	if (code == 0)
+		code = watch_started(d, pid, &children);
+	vdev_children_free(&children);
 	return code;
 }
 

@@ -6,6 +6,8 @@
  */
 #include <argp.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,55 +78,88 @@ static const struct vdev_arch *find_arch(const char *name)
 	return NULL;
 }
 
-/* false: the value is not one. */
-static bool set_option(struct vdev_options *o, int key, const char *value)
-{
-	uint64_t n = 0;
-	bool ok = true;
+static const struct number_option {
+	int key;
+	uint64_t min, max;
+} number_options[] = {
+	{KEY_DEVICES, 1, VDEV_MAX_DEVICES},
+	{KEY_CORES, 1, VDEV_MAX_CORES},
+	{KEY_LATENCY, 0, 60000000},
+};
 
+static const struct number_option *find_number(int key)
+{
+	for (size_t i = 0; i < sizeof(number_options) / sizeof(number_options[0]); i++)
+		if (number_options[i].key == key)
+			return &number_options[i];
+	return NULL;
+}
+
+/* What the value should have been, or NULL when it is fine. */
+static const char *set_number(
+	struct vdev_options *o, const struct number_option *option, const char *value)
+{
+	static char want[64];
+	uint64_t n;
+
+	snprintf(want, sizeof(want), "a number from %" PRIu64 " to %" PRIu64, option->min,
+		option->max);
+	if (!parse_number(value, option->min, option->max, &n))
+		return want;
+	if (option->key == KEY_DEVICES)
+		o->config.devices = (unsigned)n;
+	else if (option->key == KEY_CORES)
+		o->config.cores = (unsigned)n;
+	else
+		o->config.latency_us = n;
+	return NULL;
+}
+
+/* The same for any option. */
+static const char *set_option(struct vdev_options *o, int key, const char *value)
+{
+	const struct number_option *number = find_number(key);
+
+	if (number)
+		return set_number(o, number, value);
 	switch (key) {
 	case KEY_ROOT:
 		o->root = value;
-		return value[0];
+		return value[0] ? NULL : "the name of a directory";
 	case KEY_QUIET:
 		o->quiet = true;
-		return true;
-	case KEY_DEVICES:
-		ok = parse_number(value, 1, VDEV_MAX_DEVICES, &n);
-		o->config.devices = (unsigned)n;
-		return ok;
-	case KEY_CORES:
-		ok = parse_number(value, 1, VDEV_MAX_CORES, &n);
-		o->config.cores = (unsigned)n;
-		return ok;
+		return NULL;
 	case KEY_ARCH:
 		o->config.arch = find_arch(value);
-		return o->config.arch;
+		return o->config.arch ? NULL : "one of v2, v3";
 	case KEY_MEMORY:
-		return parse_bytes(value, &o->config.memory_bytes);
-	case KEY_LATENCY:
-		return parse_number(value, 0, 60000000, &o->config.latency_us);
+		return parse_bytes(value, &o->config.memory_bytes)
+			       ? NULL
+			       : "a number of bytes, or of K, M or G, from 1 to 64G";
 	default:
 		o->config.driver_version = value;
-		return value[0];
+		return value[0] ? NULL : "a version";
 	}
 }
 
-static bool is_option(int key)
+static const char *option_name(int key)
 {
 	for (const struct argp_option *o = option_table; o->name; o++)
 		if (o->key == key)
-			return true;
-	return false;
+			return o->name;
+	return NULL;
 }
 
 static error_t parse(int key, char *value, struct argp_state *state)
 {
 	struct vdev_options *o = state->input;
+	const char *name = option_name(key);
 
-	if (is_option(key)) {
-		if (!set_option(o, key, value))
-			argp_error(state, "not a valid value: '%s'", value);
+	if (name) {
+		const char *want = set_option(o, key, value);
+
+		if (want)
+			argp_error(state, "--%s: '%s' is not %s", name, value, want);
 		return 0;
 	}
 	switch (key) {
@@ -157,8 +192,8 @@ int main(int argc, char **argv)
 		.parser = parse,
 		.args_doc = "[-- CMD ARGS...]",
 		.doc = "A virtual Neuron device: /dev/neuronN on which real system calls work.\v"
-		       "With CMD, runs it with NTRACE_DEVICE_ROOT set and ends with it, with its "
-		       "status.  Without, prints \"ready DIR\" and serves until SIGTERM or SIGINT.",
+		       "With CMD, runs it with NTRACE_DEVICE_ROOT set and ends with its status when it "
+		       "and all that it started have ended.  Without, prints \"ready DIR\" and serves until SIGTERM or SIGINT.",
 	};
 	struct vdev_options options = {
 		.config = {.arch = find_arch("v3"),

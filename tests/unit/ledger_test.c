@@ -315,6 +315,41 @@ TEST("blind: what system-call hooks cannot see is said, with numbers", "[merge]"
 	fx_free(&fx);
 }
 
+TEST("blind: of a device that nothing used or ran on no insides are missing", "[merge]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_end(&fx);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	REQUIRE_EQ(fx.result.blind_count, 1);
+	CHECK(is_blind(&fx, "no device was used by the command and its children"));
+	fx_free(&fx);
+
+	REQUIRE(fx_open(&fx));
+	fx_span(&fx, TRACE_TENSOR_WRITE, 1, 0, 1000, 2000);
+	fx_end(&fx);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK(is_blind(&fx, "doorbells"));
+	CHECK(!is_blind(&fx, "no device was used"));
+	CHECK(!is_blind(&fx, "inside of"));
+	fx_free(&fx);
+}
+
+TEST("blind: what a foreign runtime started is not known, so its insides are missing", "[merge]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open_bare(&fx));
+	fx_clock(&fx, 100, 0);
+	fx_copy(&fx, 7, 1000, 2000, 64);
+	fx_end(&fx);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK(is_blind(&fx, "inside of the device"));
+	CHECK(is_blind(&fx, "no process announced"));
+	fx_free(&fx);
+}
+
 TEST("blind: no hooks, no runtime, no end, no header, other tables", "[merge]")
 {
 	static const char *const hooks[] = {"h", NULL};

@@ -2,6 +2,7 @@
 /*
  * nrt_api_test.c - the public interface of libnrt.so.1: states, statuses, messages, arithmetic.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -295,11 +296,15 @@ static int bad_arguments(void *arg)
 		lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_VIRTUAL, 0, 8, "", &t), NRT_INVALID);
 	WANT_STATUS(
 		lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, 8, "", NULL), NRT_INVALID);
+	WANT(said(p, "No place for the tensor's handle"));
 	WANT(t == NULL);
 	WANT_STATUS(lib.nrt_tensor_write(NULL, bytes, 0, 1), NRT_INVALID);
+	WANT(said(p, "nrt_tensor_write                         No tensor given (NULL)"));
 	WANT_STATUS(lib.nrt_tensor_write((nrt_tensor_t *)&local, bytes, 0, 1), NRT_INVALID_HANDLE);
 	WANT_STATUS(lib.nrt_tensor_write((nrt_tensor_t *)j.model, bytes, 0, 1), NRT_INVALID_HANDLE);
+	WANT(said(p, "is not a tensor"));
 	WANT_STATUS(lib.nrt_tensor_write(j.a, NULL, 0, 1), NRT_INVALID);
+	WANT(said(p, "No buffer given"));
 	WANT_STATUS(lib.nrt_tensor_write(j.a, bytes, 0, 33), NRT_INVALID);
 	WANT_STATUS(lib.nrt_tensor_write(j.a, bytes, 32, 1), NRT_INVALID);
 	WANT_STATUS(lib.nrt_tensor_read(j.a, bytes, SIZE_MAX, 2), NRT_INVALID);
@@ -307,6 +312,7 @@ static int bad_arguments(void *arg)
 	WANT_STATUS(lib.nrt_tensor_write(j.a, bytes, 32, 0), 0);
 	WANT_STATUS(lib.nrt_tensor_write(j.a, NULL, 0, SIZE_MAX), NRT_INVALID);
 	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(j.in, "", j.a), NRT_INVALID);
+	WANT(said(p, "a name of 1 to 255 bytes"));
 	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(j.in, NULL, j.a), NRT_INVALID);
 	memset(name, 'n', sizeof(name));
 	name[256] = '\0';
@@ -316,7 +322,15 @@ static int bad_arguments(void *arg)
 	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(NULL, "a", j.a), NRT_INVALID);
 	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(&local, "a", j.a), NRT_INVALID_HANDLE);
 	WANT_STATUS(lib.nrt_get_tensor_from_tensor_set(j.in, "z", &t), NRT_INVALID);
+	WANT(said(p, "There is no tensor 'z' in the set"));
+	WANT_STATUS(lib.nrt_get_tensor_from_tensor_set(j.in, NULL, &t), NRT_INVALID);
+	WANT(said(p, "No name given"));
+	WANT_STATUS(lib.nrt_get_model_vnc_count(j.model, NULL), NRT_INVALID);
+	WANT(said(p, "nrt_get_model_vnc_count                  No place for the answer"));
+	WANT_STATUS(lib.nrt_get_model_tensor_info(j.model, NULL), NRT_INVALID);
+	WANT(said(p, "No place for the answer"));
 	WANT_STATUS(lib.nrt_allocate_tensor_set(NULL), NRT_INVALID);
+	WANT(said(p, "No place for the set's handle"));
 	lib.nrt_tensor_free(NULL);
 	lib.nrt_tensor_free(&t);
 	lib.nrt_destroy_tensor_set(NULL);
@@ -325,15 +339,24 @@ static int bad_arguments(void *arg)
 	lib.nrt_destroy_tensor_set(&set);
 	WANT(said(p, "is not a tensor set"));
 	WANT_STATUS(lib.nrt_load(NULL, 1, 0, 1, &m), NRT_INVALID);
+	WANT(said(p, "Model: no bytes given"));
 	WANT_STATUS(lib.nrt_load("x", 0, 0, 1, &m), NRT_INVALID);
+	WANT(said(p, "Model: empty (0 bytes)"));
+	WANT_STATUS(lib.nrt_load("x", 1, 0, 1, NULL), NRT_INVALID);
+	WANT(said(p, "no place for its handle"));
 	WANT_STATUS(lib.nrt_load(ADD_MODEL, strlen(ADD_MODEL), 0, 2, &m), NRT_INVALID);
+	WANT(said(p, "Model: for one core, not for 2"));
+	WANT_STATUS(lib.nrt_load(ADD_MODEL, strlen(ADD_MODEL), -2, 1, &m), NRT_INVALID);
+	WANT(said(p, "There is no core -2; this process has 2"));
 	WANT_STATUS(lib.nrt_load(ADD_MODEL, strlen(ADD_MODEL), 5, 1, &m), NRT_INVALID);
 	WANT(said(p, "There is no core 5; this process has 2"));
 	WANT_STATUS(lib.nrt_load("ntrace-model 1\nnam x\n", 21, 0, 1, &m), NRT_INVALID);
 	WANT(said(p, "Model, line 2: 'nam' is not a keyword"));
 	WANT_STATUS(lib.nrt_load("NEFF\0\0", 6, 0, 1, &m), NRT_UNSUPPORTED_NEFF_VERSION);
 	WANT_STATUS(lib.nrt_unload(NULL), NRT_INVALID);
+	WANT(said(p, "No model given"));
 	WANT_STATUS(lib.nrt_unload((nrt_model_t *)j.a), NRT_INVALID_HANDLE);
+	WANT(said(p, "is not a model"));
 	WANT(m == NULL);
 	lib.nrt_close();
 	return 0;
@@ -381,6 +404,11 @@ TEST("nrt: tensors that do not fit are refused before anything runs", "[nrt][vde
 	with_device(bad_executions, two_cores);
 }
 
+static bool has_launched(void *device)
+{
+	return virtual_device_stat(device, "launches") > 0;
+}
+
 static int timeout(void *arg)
 {
 	struct place *p = arg;
@@ -403,6 +431,75 @@ TEST("nrt: an execution that does not end in time is given up", "[nrt][vdev]")
 	if (device_lacks())
 		SKIP(device_lacks());
 	with_device(timeout, two_cores);
+}
+
+static int goes_away(void *arg)
+{
+	struct place *p = arg;
+	nrt_model_t *slow = NULL, *again = NULL;
+	nrt_tensor_set_t *set = NULL;
+	nrt_tensor_t *t = NULL;
+	struct timespec begin, end;
+
+	WANT(enter(p) == 0);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(lib.nrt_load(HOUR_MODEL, strlen(HOUR_MODEL), 0, 1, &slow), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&set), 0);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	WANT_STATUS(lib.nrt_execute(slow, set, set), NRT_HW_ERROR);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	WANT(end.tv_sec - begin.tv_sec < 15); /* the test's start of the device's end included */
+	WANT(said(p, "Model 'hour' on nc 0: the device is gone"));
+	WANT_STATUS(lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, 8, "", &t),
+		NRT_HW_ERROR);
+	WANT(said(p, "Memory allocation failed on nd0 nc0: the device is gone"));
+	WANT_STATUS(lib.nrt_load(SLOW_MODEL, strlen(SLOW_MODEL), 0, 1, &again), NRT_HW_ERROR);
+	WANT(said(p, "the device is gone"));
+	lib.nrt_close();
+	return 0;
+}
+
+struct child {
+	pthread_t thread;
+	struct place *place;
+	int result;
+};
+
+static void *run_goes_away(void *arg)
+{
+	struct child *c = arg;
+
+	c->result = scratch_child(goes_away, c->place);
+	return NULL;
+}
+
+TEST("nrt: a device that goes away in mid-run is an error at once", "[nrt][vdev]")
+{
+	static const int signals[] = {SIGTERM, SIGKILL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	for (size_t i = 0; i < 2; i++) {
+		struct place p;
+		struct child c = {.place = &p, .result = -1};
+
+		REQUIRE(place_open(&p));
+		REQUIRE(virtual_device_start(&p.device, p.scratch.dir, two_cores));
+		REQUIRE(pthread_create(&c.thread, NULL, run_goes_away, &c) == 0);
+		CHECK(program_until(has_launched, &p.device, 20));
+		kill(p.device.pid, signals[i]);
+		CHECK_EQ(program_wait(p.device.pid), signals[i] == SIGKILL ? 128 + SIGKILL : 0);
+		pthread_join(c.thread, NULL);
+		CHECK_EQ(c.result, 0);
+		if (signals[i] == SIGKILL) { /* a new one removes the mount that it left */
+			struct program_path program = program_path("bin/ntrace-vdev");
+			char *argv[] = {program.s, "-q", "--root", p.device.root, "--", "true", NULL};
+
+			CHECK_EQ(program_run(argv, p.device.log, NULL), 0);
+		}
+		p.device.pid = 0;
+		place_close(&p);
+	}
 }
 
 static int full(void *arg)
@@ -477,11 +574,6 @@ TEST("nrt: NEURON_RT_NUM_CORES takes so many and no more", "[nrt][vdev]")
 	if (device_lacks())
 		SKIP(device_lacks());
 	with_device(one_core, two_cores);
-}
-
-static bool has_launched(void *device)
-{
-	return virtual_device_stat(device, "launches") > 0;
 }
 
 TEST("nrt: cores of another process are not to be had", "[nrt][vdev]")

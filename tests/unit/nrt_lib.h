@@ -165,6 +165,7 @@ static inline NRT_STATUS init(void)
 #define COPY_MODEL                                                             \
 	"ntrace-model 1\nname copier\ninput a float32 8\noutput c float32 8\n" \
 	"step DVE 1us copy a c\n"
+#define HOUR_MODEL "ntrace-model 1\nname hour\nstep SP 3600s nop\n"
 #define SLOW_MODEL "ntrace-model 1\nname slow\nstep SP 5s nop\n"
 
 /* A model with its tensors and sets. */

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/vdev_harness.h"
+
 struct program_path {
 	char s[512];
 };
@@ -150,6 +152,7 @@ static inline bool virtual_device_start(
 	char *argv[16] = {program, "--root", v->root};
 	int n = 3;
 
+	vdev_sweep_tests();
 	snprintf(program, sizeof(program), "%s", program_path("bin/ntrace-vdev").s);
 	snprintf(v->root, sizeof(v->root), "%s/root", dir);
 	snprintf(v->log, sizeof(v->log), "%s/vdev.log", dir);

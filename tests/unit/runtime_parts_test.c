@@ -156,7 +156,7 @@ TEST("config: a malformed value is an error, and nothing is taken from the rest"
 
 TEST("config: values arrive in their fields, and a better name wins", "[config]")
 {
-	struct config c;
+	struct config c = {.device_root = ""};
 
 	REQUIRE_EQ(read_with("NTRACE_DEVICE_ROOT", "/r", &c), NRT_SUCCESS);
 	CHECK(c.device_root[0] == '/');
@@ -193,7 +193,7 @@ static int next_fd(void)
 TEST("device: what was opened is looked at, not what stood at the path before", "[device]")
 {
 	static struct device_system s;
-	struct scratch dir;
+	struct scratch dir = {""};
 	struct scratch_path node;
 	int fd = -1, next;
 

@@ -2,8 +2,10 @@
 /* vdev_harness.c - a virtual device for tests, and its raw client; see vdev_harness.h. */
 #include "tests/unit/vdev_harness.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -21,6 +24,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/vdev/root.h"
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
 
@@ -28,6 +32,8 @@ extern char **environ;
 
 #define MAX_ARGS 12
 #define PATIENCE_MS 10000
+#define TEST_PREFIX "ntrace-test-"
+#define STALE_S 120
 
 const char *vdev_missing(void)
 {
@@ -49,7 +55,67 @@ void vdev_new_root(char root[64])
 {
 	static unsigned count;
 
-	snprintf(root, 64, "/tmp/ntrace-test-vdev-%d-%u", getpid(), count++);
+	snprintf(root, 64, "/tmp/" TEST_PREFIX "vdev-%d-%u", getpid(), count++);
+}
+
+/* ---- sweeping ---------------------------------------------------------------------------- */
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+/* True when a dead device was there and is gone. */
+static bool sweep_root(const char *path)
+{
+	_cleanup_free_ char *lock = NULL;
+	struct vdev_root root;
+	struct stat st;
+
+	if (asprintf(&lock, "%s/.lock", path) < 0) {
+		lock = NULL;
+		return false;
+	}
+	if (lstat(lock, &st) < 0 || st.st_uid != geteuid() || time(NULL) - st.st_mtime < STALE_S ||
+		vdev_root_open(&root, path) < 0)
+		return false;
+	vdev_root_close(&root);
+	return true;
+}
+
+static void sweep_directory(const char *parent)
+{
+	DIR *dir = opendir(parent);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		char path[512], below[540];
+
+		if (strncmp(entry->d_name, TEST_PREFIX, strlen(TEST_PREFIX)) != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
+		snprintf(below, sizeof(below), "%s/root", path);
+		if (sweep_root(path) || sweep_root(below))
+			nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void vdev_sweep_tests(void)
+{
+	static bool done;
+	const char *tmp = getenv("TMPDIR");
+
+	if (done)
+		return;
+	done = true;
+	sweep_directory("/tmp");
+	if (tmp && *tmp && strcmp(tmp, "/tmp") != 0)
+		sweep_directory(tmp);
 }
 
 /* ---- the program ------------------------------------------------------------------------- */
@@ -115,6 +181,7 @@ bool vdev_run_restart(struct vdev_run *run, const char *const *args)
 	int out[2];
 	bool ready;
 
+	vdev_sweep_tests();
 	for (int i = 0; args && args[i] && i < MAX_ARGS - 3; i++)
 		argv[i + 3] = args[i];
 	if (pipe2(out, O_CLOEXEC) < 0)

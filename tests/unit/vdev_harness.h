@@ -29,6 +29,11 @@ struct vdev_run {
 	char root[64];
 };
 
+/* Removes the devices that killed test runs of this user left, with their directories: those that
+ * nobody has locked and nothing has touched for two minutes.  Once per process, before the first
+ * device is started. */
+void vdev_sweep_tests(void);
+
 const char *vdev_program(void);
 /* A directory name that does not exist yet. */
 void vdev_new_root(char root[64]);

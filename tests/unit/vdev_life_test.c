@@ -180,6 +180,175 @@ TEST("vdev: with a command it ends as the command ends", "[vdev]")
 	}
 }
 
+/* Left behind by a shell: says when the shell has been reaped, waits for a word, tries the device. */
+#define ORPHAN                                                                              \
+	"(while kill -0 $$ 2>/dev/null; do :; done; echo ready >out; read -r word <go; "    \
+	"true 3<>$NTRACE_DEVICE_ROOT/dev/neuron0 || word=gone; echo $word >out) 2>/dev/null & "
+
+/* Runs `sh -c script` under the device, in a directory with the fifos go and out. */
+static pid_t start_wrapper(const char *dir, const char *script)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		char program[1024], cwd[512] = "";
+		const char *name = vdev_program();
+
+		snprintf(program, sizeof(program), "%s%s%s",
+			name[0] == '/' || !getcwd(cwd, sizeof(cwd)) ? "" : cwd,
+			name[0] == '/' ? "" : "/", name);
+		if (chdir(dir) < 0)
+			_exit(99);
+		execl(program, program, "-q", "--", "sh", "-c", script, (char *)NULL);
+		_exit(98);
+	}
+	return pid;
+}
+
+static bool hear(const char *dir, const char *word)
+{
+	char path[96], line[32] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/out", dir);
+	f = fopen(path, "r");
+	if (f && !fgets(line, sizeof(line), f))
+		line[0] = '\0';
+	if (f)
+		fclose(f);
+	line[strcspn(line, "\n")] = '\0';
+	test_info("heard: %s", line);
+	return strcmp(line, word) == 0;
+}
+
+static void tell(const char *dir, const char *word)
+{
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/go", dir);
+	f = fopen(path, "w");
+	if (f) {
+		fprintf(f, "%s\n", word);
+		fclose(f);
+	}
+}
+
+static bool make_fifos(const char *dir)
+{
+	char go[96], out[96];
+
+	snprintf(go, sizeof(go), "%s/go", dir);
+	snprintf(out, sizeof(out), "%s/out", dir);
+	return mkdir(dir, 0700) == 0 && mkfifo(go, 0600) == 0 && mkfifo(out, 0600) == 0;
+}
+
+static void remove_fifos(const char *dir)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/go", dir);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/out", dir);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/never", dir);
+	unlink(path);
+	CHECK_EQ(rmdir(dir), 0);
+}
+
+TEST("vdev: what outlives the command keeps the device, whose status is the command's", "[vdev]")
+{
+	NEED_VDEV();
+	static const struct {
+		const char *script;
+		int code;
+	} rows[] = {
+		{ORPHAN "exit 7", 7},
+		{ORPHAN "kill -9 $$", 128 + SIGKILL},
+		{"(" ORPHAN ") & exit 0", 0},
+		{"setsid sh -c '" ORPHAN "'; exit 3", 3},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct vdev_run run = {0};
+
+		test_info("%s", rows[i].script);
+		vdev_new_root(run.root);
+		REQUIRE(make_fifos(run.root));
+		run.pid = start_wrapper(run.root, rows[i].script);
+		CHECK(hear(run.root, "ready"));
+		CHECK_EQ(waitpid(run.pid, NULL, WNOHANG), 0);
+		tell(run.root, "on");
+		CHECK(hear(run.root, "on"));
+		int status = vdev_run_stop(&run, 0);
+		CHECK(WIFEXITED(status));
+		CHECK_EQ(WEXITSTATUS(status), rows[i].code);
+		remove_fifos(run.root);
+	}
+}
+
+TEST("vdev: SIGTERM ends a device that only orphans use", "[vdev]")
+{
+	NEED_VDEV();
+	struct vdev_run run = {0};
+
+	vdev_new_root(run.root);
+	REQUIRE(make_fifos(run.root));
+	run.pid = start_wrapper(run.root, ORPHAN "exit 7");
+	CHECK(hear(run.root, "ready"));
+	int status = vdev_run_stop(&run, SIGTERM);
+	CHECK(WIFEXITED(status));
+	CHECK_EQ(WEXITSTATUS(status), 7);
+	tell(run.root, "on");
+	CHECK(hear(run.root, "gone"));
+	remove_fifos(run.root);
+}
+
+TEST("vdev: SIGTERM that is passed on ends the device with the command", "[vdev]")
+{
+	NEED_VDEV();
+	struct vdev_run run = {0};
+
+	vdev_new_root(run.root);
+	REQUIRE(make_fifos(run.root));
+	run.pid = start_wrapper(run.root, "trap 'exit 9' TERM; " ORPHAN "echo ready >out; "
+					  "mkfifo never; exec 3<>never; read -r word <&3");
+	CHECK(hear(run.root, "ready"));
+	int status = vdev_run_stop(&run, SIGTERM);
+	CHECK(WIFEXITED(status));
+	CHECK_EQ(WEXITSTATUS(status), 9);
+	CHECK(hear(run.root, "ready")); /* the orphan */
+	tell(run.root, "on");
+	CHECK(hear(run.root, "gone"));
+	remove_fifos(run.root);
+}
+
+/* Children that the shell had which became ntrace-vdev are not the command's. */
+TEST("vdev: children from before the command do not keep the device", "[vdev]")
+{
+	NEED_VDEV();
+	struct vdev_run run = {0};
+
+	vdev_new_root(run.root);
+	REQUIRE(make_fifos(run.root));
+	run.pid = fork();
+	if (run.pid == 0) {
+		char script[700];
+
+		snprintf(script, sizeof(script),
+			"(read -r word <%s/go; echo $word >%s/out) & exec %s -q -- sh -c 'exit 4'",
+			run.root, run.root, vdev_program());
+		execl("/bin/sh", "sh", "-c", script, (char *)NULL);
+		_exit(98);
+	}
+	int status = vdev_run_stop(&run, 0);
+	CHECK(WIFEXITED(status));
+	CHECK_EQ(WEXITSTATUS(status), 4);
+	tell(run.root, "on");
+	CHECK(hear(run.root, "on"));
+	remove_fifos(run.root);
+}
+
 TEST("vdev: private roots of dead devices are swept by the next start", "[vdev]")
 {
 	NEED_VDEV();
