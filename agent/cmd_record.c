@@ -3,6 +3,7 @@
  * cmd_record.c - `ntrace record`: capture, then the same merge that replay uses, then a report.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "runtime/record/merge.h"
 
 #define DEFAULT_OUT "output"
+#define MAX_OUT_BYTES (PATH_MAX - 512) /* what is appended to it fits behind */
 
 struct record_args {
 	const char *out;
@@ -41,7 +43,9 @@ static const struct argp_option options[] = {
 		"How kernel spans are written: hint (default), extended or off", 0},
 	{"kernel-ring", OPT_KERNEL_RING, "BYTES", 0,
 		"Size of the BPF ring buffer, a power of two (default 4194304)", 0},
-	{"ring", OPT_RING, "RECORDS", 0, "Records per NeuronCore ring in a runtime (default 65536)",
+	{"ring", OPT_RING, "RECORDS", 0,
+		"Records per NeuronCore ring in a runtime, which rounds up to a power of two from "
+		"1024 to 1048576 (default 65536)",
 		0},
 	{"strict", OPT_STRICT, 0, 0, "Exit with 125 when anything was lost", 0},
 	{"quiet", 'q', 0, 0, "Print nothing but errors", 0},
@@ -226,9 +230,13 @@ static int merge_and_report(const struct record_args *a, const char *out, const 
 	int rc = merge_recording(rec_path, out, &a->merge, &m, &error);
 
 	if (rc < 0) {
-		agent_message(
-			"record: %s; the recording is whole: `ntrace replay %s -o DIR` merges it",
-			error ? error : strerror(-rc), rec_path);
+		if (access(rec_path, F_OK) < 0)
+			agent_message("record: the recording %s has vanished; nothing was merged",
+				rec_path);
+		else
+			agent_message("record: %s; the recording is whole: `ntrace replay %s -o "
+				      "DIR` merges it",
+				error ? error : strerror(-rc), rec_path);
 		merge_result_free(&m);
 		return EXIT_RECORD_FAILED;
 	}
@@ -236,7 +244,7 @@ static int merge_and_report(const struct record_args *a, const char *out, const 
 		report_print(stderr, &m, rec_path);
 	if (!m.balanced)
 		agent_message("record: the ledger does not balance; please report this as a bug");
-	rc = !m.balanced || (a->strict && (m.lost || m.seq_gaps)) ? EXIT_RECORD_FAILED : EXIT_OK;
+	rc = !m.balanced || (a->strict && report_missing(&m)) ? EXIT_RECORD_FAILED : EXIT_OK;
 	merge_result_free(&m);
 	return rc;
 }
@@ -266,6 +274,12 @@ int cmd_record(int argc, char **argv)
 	}
 	const char *root = getenv(ENV_DEVICE_ROOT);
 	a.capture.device_root = root && *root ? root : NULL;
+	if (strlen(out) > MAX_OUT_BYTES) {
+		agent_message("record: the path given with -o has %zu bytes, more than %d; nothing "
+			      "was run",
+			strlen(out), MAX_OUT_BYTES);
+		return EXIT_RECORD_FAILED;
+	}
 	a.capture.out_dir = out;
 	a.capture.on_no_device = a.quiet ? NULL : say_no_device;
 	rc = capture_run(&a.capture, a.command, &cap);

@@ -41,6 +41,15 @@ static void print_help(FILE *f)
 		   "killed it.\n");
 }
 
+/* An answer that could not be written is none. */
+static int said(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	agent_message("cannot write to standard output: %s", strerror(errno));
+	return code == EXIT_OK || code == EXIT_NO ? EXIT_ENVIRONMENT : code;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -49,15 +58,15 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		print_help(stdout);
-		return EXIT_OK;
+		return said(EXIT_OK);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		printf("ntrace %s\n", NTRACE_VERSION);
-		return EXIT_OK;
+		return said(EXIT_OK);
 	}
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+			return said(commands[i].run(argc - 1, argv + 1));
 	agent_message("no command named '%s'; `ntrace --help` lists them", argv[1]);
 	return EXIT_USAGE;
 }

@@ -185,6 +185,7 @@ static int put_own_cost(struct capture *c)
 		{REC_C_AGENT_BYTES, 0, rec_writer_bytes(c->rec)},
 		{REC_C_AGENT_REFUSED, 0, runtimes_refused(c->runtimes)},
 		{REC_C_AGENT_FAILED, 0, runtimes_failed(c->runtimes)},
+		{REC_C_AGENT_LEFT_RUNNING, 0, ioctl_hooks_tracked(c->hooks)},
 	};
 	return put(c, REC_COUNTERS, REC_SOURCE_RECORDER, rows, sizeof(rows));
 }
@@ -197,7 +198,7 @@ static int put_counters(struct capture *c)
 
 	for (unsigned i = 0; rc == 0 && runtimes_get(c->runtimes, i, &s, &mark); i++)
 		rc = put_runtime_counters(c, &s, runtimes_reader(c->runtimes, i));
-	return rc < 0 ? rc : put_own_cost(c);
+	return rc;
 }
 
 static int put_watermarks(struct capture *c)
@@ -308,7 +309,7 @@ static int sample(struct capture *c)
 		rc = put_cpus(c);
 	for (unsigned i = 0; rc == 0 && i < c->pid_count; i++)
 		rc = put_memory(c, c->pids[i]);
-	return rc < 0 ? rc : put_counters(c);
+	return rc < 0 ? rc : put_own_cost(c);
 }
 
 static int on_tick(struct capture *c)
@@ -321,11 +322,14 @@ static int on_tick(struct capture *c)
 	rc = drain(c);
 	c->ticks++;
 	if (rc == 0 && c->ticks % TICKS_PER_FLUSH == 0) {
-		rc = follow_devices(c);
+		rc = put_counters(c); /* no older than the records that are flushed with them */
 		if (rc == 0)
 			rc = put_watermarks(c);
 		if (rc == 0)
 			rc = rec_writer_flush(c->rec);
+		/* Last: a virtual device that hangs keeps us here. */
+		if (rc == 0)
+			rc = follow_devices(c);
 	}
 	if (rc == 0 && c->ticks % TICKS_PER_SAMPLE == 0)
 		rc = sample(c);
@@ -447,6 +451,8 @@ static int finish(struct capture *c)
 	rc = ioctl_hooks_stop(c->hooks, on_kernel, c, &c->kernel_watermark);
 	if (rc == 0)
 		rc = drain(c);
+	if (rc == 0)
+		rc = put_counters(c);
 	if (rc == 0)
 		rc = sample(c);
 	if (rc == 0)

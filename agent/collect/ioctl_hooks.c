@@ -413,6 +413,18 @@ int ioctl_hooks_track(struct ioctl_hooks *h, pid_t tgid)
 		h->skel->maps.tracked, &key, sizeof(key), &one, sizeof(one), BPF_ANY);
 }
 
+unsigned ioctl_hooks_tracked(const struct ioctl_hooks *h)
+{
+	uint32_t key, *from = NULL;
+	unsigned n = 0;
+
+	while (bpf_map__get_next_key(h->skel->maps.tracked, from, &key, sizeof(key)) == 0) {
+		from = &key;
+		n++;
+	}
+	return n;
+}
+
 bool ioctl_hooks_tracks(const struct ioctl_hooks *h, pid_t tgid)
 {
 	uint32_t key = (uint32_t)tgid, value;

@@ -44,6 +44,8 @@ bool ioctl_hooks_device_is_virtual(const struct ioctl_hooks *h, int i);
 int ioctl_hooks_track(struct ioctl_hooks *h, pid_t tgid);
 /* Is it one of them?  The kernel skips hooks on this CPU for the moment of the look-up. */
 bool ioctl_hooks_tracks(const struct ioctl_hooks *h, pid_t tgid);
+/* How many they are now. */
+unsigned ioctl_hooks_tracked(const struct ioctl_hooks *h);
 
 /* Called with whole records, back to back.  Non-zero stops and is returned. */
 typedef int (*ioctl_hooks_fn)(void *ctx, const void *records, size_t size);

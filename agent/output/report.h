@@ -13,6 +13,10 @@
 /* rec_path: where the recording lies, NULL to leave its line out. */
 void report_print(FILE *f, const struct merge_result *m, const char *rec_path);
 
+/* How much is missing from the trace for whatever cause: losses, gaps, names, runtimes that were not
+ * followed. */
+uint64_t report_missing(const struct merge_result *m);
+
 /* Reads hint, extended or off; -EINVAL for anything else. */
 int report_kernel_events(const char *text, enum merge_kernel_events *ret);
 

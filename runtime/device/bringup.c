@@ -3,7 +3,7 @@
  * bringup.c - from nothing to cores that this process owns, and back.
  *
  * A query handle (opened write-only) negotiates and marks cores; marks live as long as that handle.
- * A working handle per device does the rest.
+ * A working handle per device does the rest.  All of them are kept descriptors.
  */
 #include "runtime/device/device.h"
 
@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "runtime/base/env.h"
 #include "runtime/log/log.h"
@@ -78,7 +77,7 @@ static NRT_STATUS mark_cores(struct device_system *s, const struct device_wish *
 		.start_nc_index = first,
 		.end_nc_index = w->explicit_cores ? first + count - 1 : total - 1,
 	};
-	int rc = device_ioctl(s->query_fd, NEURON_IOCTL_CRWL_NC_RANGE_MARK_EXT0, &arg);
+	int rc = device_ioctl(&s->query, NEURON_IOCTL_CRWL_NC_RANGE_MARK_EXT0, &arg);
 
 	if (rc < 0)
 		return cores_not_free(w, count, arg.max_nc_available, rc);
@@ -103,7 +102,7 @@ static void unmark_cores(struct device_system *s)
 	for (uint32_t i = s->first_core; i < s->first_core + s->core_count && i < 512; i++)
 		arg.bitmap[i / 64] |= 1ull << (i % 64);
 	/* Closing the handle gives them back as well. */
-	(void)device_ioctl(s->query_fd, NEURON_IOCTL_CRWL_NC_RANGE_UNMARK_EXT0, &arg);
+	(void)device_ioctl(&s->query, NEURON_IOCTL_CRWL_NC_RANGE_UNMARK_EXT0, &arg);
 }
 
 /* ---- devices ------------------------------------------------------------------------------ */
@@ -126,8 +125,24 @@ static void ask_features(struct device_system *s)
 {
 	struct neuron_device_driver_info info = {.size = sizeof(info)};
 
-	if (device_ioctl(s->query_fd, NEURON_IOCTL_DRIVER_INFO_GET, &info) == 0)
+	if (device_ioctl(&s->query, NEURON_IOCTL_DRIVER_INFO_GET, &info) == 0)
 		s->says_address = info.feature_flags1 & NEURON_FEATURE_ALLOC_WITH_PA;
+}
+
+static NRT_STATUS open_kept(
+	struct device_system *s, uint32_t index, int flags, struct kept_fd *ret_file)
+{
+	int fd, rc;
+	NRT_STATUS status = device_open(s, index, flags, &fd);
+
+	if (status)
+		return status;
+	rc = kept_fd_adopt(ret_file, fd);
+	if (rc < 0) {
+		log_error(TAG, "Could not keep the nd%u open: %s", index, strerror(-rc));
+		return NRT_RESOURCE;
+	}
+	return NRT_SUCCESS;
 }
 
 static NRT_STATUS open_working_handle(
@@ -144,11 +159,11 @@ static NRT_STATUS open_working_handle(
 	}
 	d->index = index;
 	d->says_address = s->says_address;
-	status = device_open(s, index, O_RDWR, &d->fd);
+	status = open_kept(s, index, O_RDWR, &d->file);
 	if (status)
 		return status;
 	s->device_count++;
-	rc = device_ioctl(d->fd, NEURON_IOCTL_DEVICE_INFO, &info);
+	rc = device_ioctl(&d->file, NEURON_IOCTL_DEVICE_INFO, &info);
 	if (rc < 0) {
 		log_error(TAG, "No information about nd%u: %s", index, strerror(-rc));
 		return NRT_INVALID;
@@ -192,10 +207,10 @@ static NRT_STATUS reset_device(const struct device_system *s, const struct devic
 		if (s->cores[i].device == d)
 			reset.nc_map |= 1u << s->cores[i].index;
 	log_debug(TAG, "Reset triggered for nd %u nc_map 0x%x", d->index, reset.nc_map);
-	rc = device_ioctl(d->fd, NEURON_IOCTL_NC_RESET, &reset);
+	rc = device_ioctl(&d->file, NEURON_IOCTL_NC_RESET, &reset);
 	ready.request_id = reset.request_id;
 	if (rc == 0)
-		rc = device_ioctl(d->fd, NEURON_IOCTL_NC_RESET_READY, &ready);
+		rc = device_ioctl(&d->file, NEURON_IOCTL_NC_RESET_READY, &ready);
 	if (rc == 0 && ready.result != 0)
 		rc = -EIO;
 	if (rc < 0) {
@@ -214,10 +229,10 @@ static NRT_STATUS bring_up(struct device_system *s, const struct device_wish *w)
 	if (status)
 		return status;
 	s->is_virtual = s->topology.is_virtual;
-	status = device_open(s, s->topology.first_index, O_WRONLY, &s->query_fd);
+	status = open_kept(s, s->topology.first_index, O_WRONLY, &s->query);
 	if (status)
 		return status;
-	status = device_negotiate(s->root, s->query_fd, &s->arch);
+	status = device_negotiate(s->root, &s->query, &s->arch);
 	if (!status)
 		ask_features(s);
 	if (!status)
@@ -240,7 +255,7 @@ NRT_STATUS device_bring_up(const struct device_wish *wish, struct device_system 
 
 	if (!s)
 		return NRT_RESOURCE;
-	s->query_fd = s->link_fd = -1;
+	s->query.fd = s->link.fd = -1;
 	s->allow_real = wish->allow_real;
 	if ((size_t)snprintf(s->root, sizeof(s->root), "%s", wish->root) >= sizeof(s->root)) {
 		log_error(TAG, ENV_DEVICE_ROOT " is too long");
@@ -271,14 +286,11 @@ void device_shut_down(struct device_system *s)
 			(void)munmap(s->cores[i].notes.memory, s->cores[i].notes.bytes);
 		pthread_mutex_destroy(&s->cores[i].lock);
 	}
-	if (s->query_fd >= 0)
-		unmark_cores(s);
+	unmark_cores(s);
 	for (uint32_t i = 0; i < s->device_count; i++)
-		(void)close(s->devices[i].fd);
-	if (s->query_fd >= 0)
-		(void)close(s->query_fd);
-	if (s->link_fd >= 0)
-		(void)close(s->link_fd);
+		kept_fd_close(&s->devices[i].file);
+	kept_fd_close(&s->query);
+	kept_fd_close(&s->link);
 	free(s->cores);
 	free(s);
 }

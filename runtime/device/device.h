@@ -20,6 +20,7 @@
 #include <nrt/nrt_status.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/kept_fd.h"
 #include "runtime/device/notify.h"
 
 #define DEVICE_MAX 64u	    /* device nodes that are looked for */
@@ -51,9 +52,9 @@ struct device_wish {
 };
 
 struct device {
-	uint32_t index; /* N of neuronN */
-	int fd;		/* working handle */
-	bool says_address; /* the driver knows MEM_ALLOC_V2MT64_PA */
+	uint32_t index;	     /* N of neuronN */
+	struct kept_fd file; /* working handle */
+	bool says_address;   /* the driver knows MEM_ALLOC_V2MT64_PA */
 };
 
 /* A NeuronCore of this process. */
@@ -74,9 +75,9 @@ struct device_system {
 	bool is_virtual; /* no character device among those that were opened */
 	uint32_t arch;	 /* enum device_arch */
 	struct device_topology topology;
-	int query_fd; /* holds the marks of the cores */
-	int link_fd;  /* of a virtual device: hangs up when it goes; -1 = none */
-	bool says_address; /* as in struct device */
+	struct kept_fd query; /* holds the marks of the cores */
+	struct kept_fd link;  /* of a virtual device: hangs up when it goes */
+	bool says_address;    /* as in struct device */
 	uint32_t first_core;
 	uint32_t core_count;
 	struct device_core *cores;
@@ -95,7 +96,7 @@ NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topo
 NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *ret_fd);
 
 /* Checks the driver's version text and its range of compatible runtimes. */
-NRT_STATUS device_negotiate(const char *root, int query_fd, uint32_t *ret_arch);
+NRT_STATUS device_negotiate(const char *root, const struct kept_fd *query, uint32_t *ret_arch);
 
 /* ---- bringup.c ---------------------------------------------------------------------------- */
 
@@ -105,8 +106,8 @@ void device_shut_down(struct device_system *s);
 /* ---- request.c ---------------------------------------------------------------------------- */
 
 /* The one ioctl(2) of the library.  0 or -errno; a positive result, which the driver has for bad user
- * pointers, is -EFAULT. */
-int device_ioctl(int fd, uint32_t cmd, void *arg);
+ * pointers, is -EFAULT; a descriptor that the program took from us is -EBADF. */
+int device_ioctl(const struct kept_fd *file, uint32_t cmd, void *arg);
 
 /* The text for an error of a request: as strerror, but says what it means when the device has gone. */
 const char *device_strerror(int rc);
@@ -144,7 +145,7 @@ int device_notify_open(const struct device_system *s, struct device_core *core);
 int device_map(const struct device_system *s, const struct device *device, uint64_t handle,
 	uint64_t mmap_offset, uint64_t size, void **ret_addr);
 
-/* Connects s->link_fd when the device is a virtual one. */
+/* Connects s->link when the device is a virtual one. */
 void device_link(struct device_system *s);
 
 /* Has the virtual device ended?  Asks nothing of it, so it can neither block nor be traced.  A real device

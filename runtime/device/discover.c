@@ -180,7 +180,7 @@ static NRT_STATUS incompatible(
 	return NRT_INVALID;
 }
 
-NRT_STATUS device_negotiate(const char *root, int query_fd, uint32_t *ret_arch)
+NRT_STATUS device_negotiate(const char *root, const struct kept_fd *query, uint32_t *ret_arch)
 {
 	struct neuron_compatible_version range = {0};
 	struct neuron_device_basic_info info = {0};
@@ -188,7 +188,7 @@ NRT_STATUS device_negotiate(const char *root, int query_fd, uint32_t *ret_arch)
 
 	if (status)
 		return status;
-	if (device_ioctl(query_fd, NEURON_IOCTL_COMPATIBLE_VERSION, &range) < 0) {
+	if (device_ioctl(query, NEURON_IOCTL_COMPATIBLE_VERSION, &range) < 0) {
 		log_error("NRT", "Unable to read compatible Driver version.");
 		log_error("NRT", "Please check /dev/neuron# is accessible. If you're using "
 				 "containers, please "
@@ -196,7 +196,7 @@ NRT_STATUS device_negotiate(const char *root, int query_fd, uint32_t *ret_arch)
 				 "`--device /dev/neuron#`.");
 		return NRT_INVALID;
 	}
-	if (device_ioctl(query_fd, NEURON_IOCTL_DEVICE_BASIC_INFO, &info) < 0) {
+	if (device_ioctl(query, NEURON_IOCTL_DEVICE_BASIC_INFO, &info) < 0) {
 		log_error(TAG, "Failed to identify hw platform");
 		return NRT_INVALID;
 	}

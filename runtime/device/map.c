@@ -116,19 +116,22 @@ int device_map(const struct device_system *s, const struct device *device, uint6
 {
 	if (s->is_virtual)
 		return map_virtual(s->root, device->index, handle, size, ret_addr);
-	return map_fd(device->fd, mmap_offset, size, ret_addr);
+	if (!kept_fd_valid(&device->file))
+		return -EBADF;
+	return map_fd(device->file.fd, mmap_offset, size, ret_addr);
 }
 
 void device_link(struct device_system *s)
 {
 	int fd = s->is_virtual ? connect_memory(s->root) : -ENODEV;
 
-	s->link_fd = fd < 0 ? -1 : fd;
+	if (fd >= 0)
+		(void)kept_fd_adopt(&s->link, fd);
 }
 
 bool device_is_gone(const struct device_system *s)
 {
-	struct pollfd p = {.fd = s->link_fd, .events = POLLRDHUP}; /* -1 is passed over */
+	struct pollfd p = {.fd = s->link.fd, .events = POLLRDHUP};
 
-	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR));
+	return kept_fd_valid(&s->link) && poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR));
 }

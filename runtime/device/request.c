@@ -15,10 +15,13 @@
 #define NOTIFY_RING_BYTES 65536u
 #define QUEUE_DESCRIPTORS 64u
 
-int device_ioctl(int fd, uint32_t cmd, void *arg)
+int device_ioctl(const struct kept_fd *file, uint32_t cmd, void *arg)
 {
-	int rc = ioctl(fd, cmd, arg);
+	int rc;
 
+	if (!kept_fd_valid(file))
+		return -EBADF;
+	rc = ioctl(file->fd, cmd, arg);
 	if (rc < 0)
 		return -errno;
 	return rc > 0 ? -EFAULT : 0;
@@ -48,7 +51,7 @@ int device_mem_alloc(const struct device_core *core, uint64_t size, enum device_
 		.mem_type = type,
 		.mem_handle = address_of(&handle),
 	};
-	int rc = device_ioctl(core->device->fd,
+	int rc = device_ioctl(&core->device->file,
 		core->device->says_address ? NEURON_IOCTL_MEM_ALLOC_V2MT64_PA
 					   : NEURON_IOCTL_MEM_ALLOC_V2MT64,
 		&arg);
@@ -64,7 +67,7 @@ int device_mem_free(const struct device *device, uint64_t handle)
 {
 	struct neuron_mem_free arg = {.mem_handle = handle};
 
-	return device_ioctl(device->fd, NEURON_IOCTL_MEM_FREE, &arg);
+	return device_ioctl(&device->file, NEURON_IOCTL_MEM_FREE, &arg);
 }
 
 static int buf_copy(const struct device *device, uint64_t handle, uint64_t offset, uint64_t buffer,
@@ -78,7 +81,7 @@ static int buf_copy(const struct device *device, uint64_t handle, uint64_t offse
 		.copy_to_mem_handle = to_device,
 	};
 
-	return device_ioctl(device->fd, NEURON_IOCTL_MEM_BUF_COPY64, &arg);
+	return device_ioctl(&device->file, NEURON_IOCTL_MEM_BUF_COPY64, &arg);
 }
 
 int device_copy_in(const struct device *device, uint64_t handle, uint64_t offset, const void *from,
@@ -104,7 +107,7 @@ int device_queue_init(const struct device_core *core, uint64_t program, uint64_t
 		.rx_handle = bindings,
 	};
 
-	return device_ioctl(core->device->fd, NEURON_IOCTL_DMA_QUEUE_INIT, &arg);
+	return device_ioctl(&core->device->file, NEURON_IOCTL_DMA_QUEUE_INIT, &arg);
 }
 
 int device_queue_start(const struct device_core *core, uint32_t launch)
@@ -115,7 +118,7 @@ int device_queue_start(const struct device_core *core, uint32_t launch)
 		.tx_desc_count = launch,
 	};
 
-	return device_ioctl(core->device->fd, NEURON_IOCTL_DMA_QUEUE_COPY_START, &arg);
+	return device_ioctl(&core->device->file, NEURON_IOCTL_DMA_QUEUE_COPY_START, &arg);
 }
 
 int device_queue_ack(const struct device_core *core, uint32_t count)
@@ -126,7 +129,7 @@ int device_queue_ack(const struct device_core *core, uint32_t count)
 		.count = count,
 	};
 
-	return device_ioctl(core->device->fd, NEURON_IOCTL_DMA_ACK_COMPLETED, &arg);
+	return device_ioctl(&core->device->file, NEURON_IOCTL_DMA_ACK_COMPLETED, &arg);
 }
 
 int device_read_clock(const struct device_core *core, struct device_sync *ret)
@@ -140,7 +143,7 @@ int device_read_clock(const struct device_core *core, struct device_sync *ret)
 		.count = 2,
 	};
 	struct boot_ns before = clock_boot();
-	int rc = device_ioctl(core->device->fd, NEURON_IOCTL_BAR_READ, &arg);
+	int rc = device_ioctl(&core->device->file, NEURON_IOCTL_BAR_READ, &arg);
 	struct boot_ns after = clock_boot();
 	uint64_t half = (after.ns - before.ns) / 2;
 
@@ -167,7 +170,7 @@ int device_notify_open(const struct device_system *s, struct device_core *core)
 
 	if (core->notes.memory)
 		return 0;
-	rc = device_ioctl(core->device->fd, NEURON_IOCTL_NOTIFICATIONS_INIT_V2, &arg);
+	rc = device_ioctl(&core->device->file, NEURON_IOCTL_NOTIFICATIONS_INIT_V2, &arg);
 	if (rc == 0)
 		rc = device_map(s, core->device, arg.mem_handle, arg.mmap_offset, NOTIFY_RING_BYTES,
 			&memory);

@@ -162,7 +162,8 @@ static NRT_STATUS device_went(struct execution *e)
 	drain_notes(e); /* it may have ended just before */
 	if (e->ended)
 		return NRT_SUCCESS;
-	log_error(TAG, "Model '%s' on nc %u: the device is gone", e->model->desc.name, e->model->nc);
+	log_error(
+		TAG, "Model '%s' on nc %u: the device is gone", e->model->desc.name, e->model->nc);
 	return NRT_HW_ERROR;
 }
 

@@ -175,7 +175,8 @@ static NRT_STATUS load_on(uint32_t nc, const void *bytes, size_t size, struct nr
 static NRT_STATUS check_load(const void *bytes, size_t size, int32_t vnc_count, nrt_model_t **model)
 {
 	if (!bytes || !model)
-		log_error(TAG, "Model: no %s given (NULL)", bytes ? "place for its handle" : "bytes");
+		log_error(
+			TAG, "Model: no %s given (NULL)", bytes ? "place for its handle" : "bytes");
 	else if (size == 0)
 		log_error(TAG, "Model: empty (0 bytes)");
 	else if (vnc_count != -1 && vnc_count != 1)

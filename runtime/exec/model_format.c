@@ -25,7 +25,7 @@ struct parser {
 	struct model_desc *m;
 	struct model_error *error;
 	bool versioned;
-	bool written[VDEV_MAX_BINDINGS]; /* by a step, or by the program for inputs */
+	bool written[VDEV_MAX_BINDINGS];      /* by a step, or by the program for inputs */
 	uint32_t declared[VDEV_MAX_BINDINGS]; /* line */
 	char line[MAX_LINE];
 	char *words[MAX_WORDS];
@@ -105,8 +105,8 @@ static int unknown(struct parser *p, const char *word, const char *what,
 
 	for (size_t i = 0; i < count; i++)
 		if (name_at(i) && n < sizeof(known))
-			n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? " " : "",
-				name_at(i));
+			n += (size_t)snprintf(
+				known + n, sizeof(known) - n, "%s%s", n ? " " : "", name_at(i));
 	return bad(p, "'%.64s' is not %s (%s)", word, what, known);
 }
 

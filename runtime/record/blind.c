@@ -91,12 +91,16 @@ static void about_runtimes(struct lines *s, const struct load *l)
 {
 	uint64_t refused = counter(l, REC_C_AGENT_REFUSED);
 	uint64_t failed = counter(l, REC_C_AGENT_FAILED);
+	uint64_t running = counter(l, REC_C_AGENT_LEFT_RUNNING);
 
 	if (!has_runtime(l) && (l->process_count || !has_hooks(l)))
 		add(s, "host spans: no process announced a runtime of ours");
 	if (refused)
 		add(s, "host spans of %" PRIu64 " runtime%s whose announcement was refused",
 			refused, refused == 1 ? "" : "s");
+	if (running)
+		add(s, "%" PRIu64 " process%s of the command that ran on after it", running,
+			running == 1 ? "" : "es");
 	if (failed)
 		add(s, "the rest of %" PRIu64 " runtime%s whose shared memory broke its rules",
 			failed, failed == 1 ? "" : "s");

@@ -210,6 +210,8 @@ static int merge_process(
 	struct timeline t;
 	int rc;
 
+	if (options->cancel && *options->cancel)
+		return fail(m, -ECANCELED, "interrupted");
 	timeline_init(&t, &m->load, p, options->kernel_events);
 	t.cancel = options->cancel;
 	rc = timeline_pair(&t);

@@ -22,7 +22,8 @@ enum merge_kernel_events {
 
 struct merge_options {
 	enum merge_kernel_events kernel_events;
-	/* When it becomes non-zero the merge ends with -ECANCELED and leaves nothing; may be NULL. */
+	/* When it becomes non-zero the merge ends with -ECANCELED and leaves nothing half-written: a
+	 * process has all its files or none.  May be NULL. */
 	const volatile sig_atomic_t *cancel;
 };
 

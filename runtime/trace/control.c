@@ -11,48 +11,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* ---- descriptors that stay ---------------------------------------------------------------- */
-
-int kept_fd_adopt(struct kept_fd *k, int fd)
-{
-	static const int floors[] = {900, 200, 60, 3}; /* as RLIMIT_NOFILE allows */
-	struct stat st;
-	int high = -1;
-
-	k->fd = -1;
-	for (size_t i = 0; i < sizeof(floors) / sizeof(floors[0]) && high < 0; i++)
-		high = fcntl(fd, F_DUPFD_CLOEXEC, floors[i]);
-	if (high < 0 || fstat(high, &st) < 0) {
-		int rc = -errno;
-
-		(void)close(fd);
-		if (high >= 0)
-			(void)close(high);
-		return rc;
-	}
-	(void)close(fd);
-	k->fd = high;
-	k->dev = st.st_dev;
-	k->ino = st.st_ino;
-	return 0;
-}
-
-bool kept_fd_valid(const struct kept_fd *k)
-{
-	struct stat st;
-
-	return k->fd >= 0 && fstat(k->fd, &st) == 0 && st.st_dev == k->dev && st.st_ino == k->ino;
-}
-
-void kept_fd_close(struct kept_fd *k)
-{
-	if (kept_fd_valid(k))
-		(void)close(k->fd);
-	k->fd = -1;
-}
 
 /* ---- the file ----------------------------------------------------------------------------- */
 

@@ -3,31 +3,15 @@
  * control.h - the writer's side of the control memfd: creation, rings, name log.
  *
  * Used by trace.c alone, under its mutex; only the published writers are read without it.  The file
- * lives as long as the process.  The program may close the descriptor behind our back and the number may
- * come to mean something else: it is compared with the file's identity before every use.
+ * lives as long as the process.  The program may close the descriptor behind our back: it is a kept one.
  */
 #ifndef NTRACE_TRACE_CONTROL_H
 #define NTRACE_TRACE_CONTROL_H
 
-#include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
+#include "runtime/base/kept_fd.h"
 #include "runtime/trace/ring.h"
-
-/* A descriptor that stays with us, at a high number, close-on-exec. */
-struct kept_fd {
-	int fd; /* -1 = none */
-	dev_t dev;
-	ino_t ino;
-};
-
-/* Takes ownership of fd and moves it to a high number.  0 or -errno (fd is closed then). */
-int kept_fd_adopt(struct kept_fd *k, int fd);
-/* Is the number still our file? */
-bool kept_fd_valid(const struct kept_fd *k);
-/* Closes it when it is still ours.  Async-signal-safe. */
-void kept_fd_close(struct kept_fd *k);
 
 struct control {
 	struct kept_fd file;

@@ -26,7 +26,8 @@
  *
  * Counting.  `emitted` is incremented first and by its own instruction; nothing derives from
  * head.  A writer killed between the two steps leaves emitted one ahead, which the reader
- * books as abandoned.
+ * books as abandoned.  Each count is released behind the one before it: a reader that loads them in
+ * reverse never sees slot_busy > head or head > emitted, and believes no process that shows it so.
  */
 #include "runtime/trace/ring.h"
 
@@ -60,7 +61,7 @@ uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t track
 	uint64_t pos, seen;
 
 	atomic_fetch_add_explicit(&w->head->emitted, 1, memory_order_relaxed);
-	pos = atomic_fetch_add_explicit(&w->head->head, 1, memory_order_relaxed);
+	pos = atomic_fetch_add_explicit(&w->head->head, 1, memory_order_release);
 	slot = &w->slots[pos & (w->capacity - 1)];
 	ahead = &w->slots[(pos + PREFETCH) & (w->capacity - 1)];
 	__builtin_prefetch(ahead, 1);
@@ -73,7 +74,7 @@ uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t track
 	if ((seen & 1) != 0 || seen > 2 * pos ||
 		!atomic_compare_exchange_strong_explicit(&slot->stamp, &seen, 2 * pos + 1,
 			memory_order_acq_rel, memory_order_relaxed)) {
-		atomic_fetch_add_explicit(&w->head->slot_busy, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&w->head->slot_busy, 1, memory_order_release);
 		return 0;
 	}
 	record_store(slot, r);

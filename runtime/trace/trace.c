@@ -63,7 +63,7 @@ static uint64_t emit(struct boot_ns when, uint32_t nc, enum trace_type type, enu
 		struct ctl *ctl = state.control.ctl;
 
 		atomic_fetch_add_explicit(&ctl->emitted_no_ring, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(&ctl->no_ring, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&ctl->no_ring, 1, memory_order_release);
 		return 0;
 	}
 	memset(&r, 0, sizeof(r));

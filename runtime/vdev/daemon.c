@@ -26,9 +26,9 @@
 
 extern char **environ;
 
-#define WAKE_SIGNAL SIGUSR1   /* to the serving thread: look at the exit flag */
-#define SERVED_SIGNAL SIGUSR2 /* to the watching thread: serving ended by itself */
-#define END_TRIES 200	      /* of 10 ms */
+#define WAKE_SIGNAL SIGUSR1	/* to the serving thread: look at the exit flag */
+#define SERVED_SIGNAL SIGUSR2	/* to the watching thread: serving ended by itself */
+#define END_TRIES 200		/* of 10 ms */
 #define SAY_KEPT_NS 1000000000u /* a program that ends with the command is not worth a word */
 
 struct daemon {
@@ -94,9 +94,7 @@ static int not_started(const char *name, int error)
 		error != ENOENT ? strerror(error)
 		: there		? "the file is there, but not the interpreter that it names"
 				: "command not found");
-	return error == ENOENT			  ? 127
-	       : error == EAGAIN || error == ENOMEM ? VDEV_EXIT_WRAPPER
-						  : 126;
+	return error == ENOENT ? 127 : error == EAGAIN || error == ENOMEM ? VDEV_EXIT_WRAPPER : 126;
 }
 
 /* Starts the command with the signals and limits that we were started with, in our process group,

@@ -192,8 +192,10 @@ int main(int argc, char **argv)
 		.parser = parse,
 		.args_doc = "[-- CMD ARGS...]",
 		.doc = "A virtual Neuron device: /dev/neuronN on which real system calls work.\v"
-		       "With CMD, runs it with NTRACE_DEVICE_ROOT set and ends with its status when it "
-		       "and all that it started have ended.  Without, prints \"ready DIR\" and serves until SIGTERM or SIGINT.",
+		       "With CMD, runs it with NTRACE_DEVICE_ROOT set and ends with its status "
+		       "when it "
+		       "and all that it started have ended.  Without, prints \"ready DIR\" and "
+		       "serves until SIGTERM or SIGINT.",
 	};
 	struct vdev_options options = {
 		.config = {.arch = find_arch("v3"),

@@ -161,6 +161,7 @@ TEST("registry: values become text by their form and stay in the buffer", "[regi
 		{{0, FIELD_U64, FORM_DEC, 0, "k"}, UINT64_MAX, "18446744073709551615"},
 		{{0, FIELD_I32, FORM_DEC, 0, "k"}, (uint64_t)-5, "-5"},
 		{{0, FIELD_U64, FORM_HEX, 0, "k"}, 0xabc, "0xabc"},
+		{{0, FIELD_U64, FORM_ADDRESS, 0, "k"}, 0xabc, "0xabc"},
 		{{0, FIELD_U8, FORM_BOOL, 0, "k"}, 1, "true"},
 		{{0, FIELD_U8, FORM_BOOL, 0, "k"}, 0, "false"},
 		{{0, FIELD_U32, FORM_USAGE, 0, "k"}, 12, "TENSOR"},

@@ -129,6 +129,24 @@ TEST("merge: an unknown core is said, model ids bring their names, host times be
 	fx_free(&fx);
 }
 
+TEST("merge: an address that is not known is left out, 0 of anything else is not", "[merge]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	for (uint64_t id = 1; id <= 2; id++) {
+		fx_record(&fx, TRACE_DMA_MEM_ALLOC, TRACE_START, id, TID, 100 * id);
+		put_u64(fx_record(&fx, TRACE_DMA_MEM_ALLOC, TRACE_STOP, id, TID, 100 * id + 50), 8,
+			id == 1 ? 0 : 0x1000);
+	}
+	fx_records(&fx, FX_SOURCE);
+	REQUIRE(merged(&fx, 0));
+	CHECK_STR(event_attr(stop_of(&fx, 1), "physical_address"), "");
+	CHECK_STR(event_attr(stop_of(&fx, 1), "return_code"), "0");
+	CHECK_STR(event_attr(stop_of(&fx, 2), "physical_address"), "0x1000");
+	fx_free(&fx);
+}
+
 TEST("merge: the nearest span that contains an event on its thread is its parent", "[merge]")
 {
 	struct fixture fx;

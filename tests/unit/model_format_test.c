@@ -134,7 +134,9 @@ TEST("model: what is wrong is refused with its line and a reason", "[model]")
 		{"# only a comment\n", 0, "the first line must be"},
 		{"name n\n", 1, "the first line must be"},
 		{"# a comment\n\n\t\nname n\n", 4, "the first line must be"},
-		{"\x7f" "ELF\x02\x01", 1, "the first line must be"},
+		{"\x7f"
+		 "ELF\x02\x01",
+			1, "the first line must be"},
 		{"#!/bin/sh\r\necho\r\n", 1, "Windows line ends"},
 		{"a b c d e f g h i j k\n", 1, "the first line must be"},
 		{"{\"name\": 1}\r\n", 1, "the first line must be"},

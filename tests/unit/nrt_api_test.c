@@ -450,8 +450,8 @@ static int goes_away(void *arg)
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	WANT(end.tv_sec - begin.tv_sec < 15); /* the test's start of the device's end included */
 	WANT(said(p, "Model 'hour' on nc 0: the device is gone"));
-	WANT_STATUS(lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, 8, "", &t),
-		NRT_HW_ERROR);
+	WANT_STATUS(
+		lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, 8, "", &t), NRT_HW_ERROR);
 	WANT(said(p, "Memory allocation failed on nd0 nc0: the device is gone"));
 	WANT_STATUS(lib.nrt_load(SLOW_MODEL, strlen(SLOW_MODEL), 0, 1, &again), NRT_HW_ERROR);
 	WANT(said(p, "the device is gone"));
@@ -493,7 +493,8 @@ TEST("nrt: a device that goes away in mid-run is an error at once", "[nrt][vdev]
 		CHECK_EQ(c.result, 0);
 		if (signals[i] == SIGKILL) { /* a new one removes the mount that it left */
 			struct program_path program = program_path("bin/ntrace-vdev");
-			char *argv[] = {program.s, "-q", "--root", p.device.root, "--", "true", NULL};
+			char *argv[] = {
+				program.s, "-q", "--root", p.device.root, "--", "true", NULL};
 
 			CHECK_EQ(program_run(argv, p.device.log, NULL), 0);
 		}

@@ -141,6 +141,39 @@ static bool write_is_enriched(const struct trace_file *t, const struct ntrace_ev
 	       event_attr_number(stop, "driver.dma_bytes") == event_attr_number(start, "size");
 }
 
+/* Every piece of device memory has an address: the device's, not 0, not one that is in use, and the
+ * same when it is freed.  What is wrong, or "". */
+static const char *addresses_fault(const struct trace_file *t)
+{
+	unsigned allocated = 0, freed = 0;
+	unsigned long long live[64];
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->count; i++) {
+		const struct ntrace_event_view *e = &t->events[i];
+		bool alloc = is_runtime(e, TRACE_DMA_MEM_ALLOC, PHASE_STOP);
+		unsigned long long address;
+		size_t at = 0;
+
+		if (!alloc && !is_runtime(e, TRACE_DMA_MEM_DEALLOC, PHASE_START))
+			continue;
+		address = strtoull(event_attr(e, "physical_address"), NULL, 0);
+		while (at < n && live[at] != address)
+			at++;
+		if (alloc && (address == 0 || at < n || n == 64))
+			return address ? "an address twice" : "no address";
+		if (!alloc && at == n)
+			return "an address is freed that was not allocated";
+		if (alloc)
+			live[n++] = address;
+		else
+			live[at] = live[--n];
+		allocated += alloc;
+		freed += !alloc;
+	}
+	return allocated && freed ? "" : "no allocations";
+}
+
 TEST("record: spans contain what the driver did, device runs last as long as the model says",
 	"[record][e2e]")
 {
@@ -182,6 +215,7 @@ TEST("record: spans contain what the driver did, device runs last as long as the
 		}
 	}
 	CHECK_EQ(writes, 2 * THREADS);
+	CHECK_STR(addresses_fault(&s.trace), "");
 	CHECK_EQ(runs[0], EXECUTIONS);
 	CHECK_EQ(runs[1], EXECUTIONS);
 
@@ -303,6 +337,8 @@ TEST("record: when the recorder is killed the workload runs on, and the recordin
 	_cleanup_free_ char *said = program_text(s.log);
 	test_info("%s", said);
 	CHECK(strstr(said, "incomplete"));
+	CHECK(strstr(said, "lost: unknown, at most the last 100 ms"));
+	CHECK(!strstr(said, " of 0 "));
 	REQUIRE(trace_file_read(&s.trace, s.out));
 	CHECK_STR(trace_file_fault(&s.trace, &open), "");
 	CHECK(newest(&s.trace) + 200000000u > killed);

@@ -181,8 +181,8 @@ TEST("vdev: with a command it ends as the command ends", "[vdev]")
 }
 
 /* Left behind by a shell: says when the shell has been reaped, waits for a word, tries the device. */
-#define ORPHAN                                                                              \
-	"(while kill -0 $$ 2>/dev/null; do :; done; echo ready >out; read -r word <go; "    \
+#define ORPHAN                                                                           \
+	"(while kill -0 $$ 2>/dev/null; do :; done; echo ready >out; read -r word <go; " \
 	"true 3<>$NTRACE_DEVICE_ROOT/dev/neuron0 || word=gone; echo $word >out) 2>/dev/null & "
 
 /* Runs `sh -c script` under the device, in a directory with the fifos go and out. */

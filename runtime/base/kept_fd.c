@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kept_fd.c - moving a descriptor out of the way, and knowing it again.
+ *
+ * The identity comes from statx without synchronisation: on a FUSE file a plain fstat may wait for
+ * the daemon, and fails once it is gone, when the descriptor is still to be closed.
+ */
+#include "runtime/base/kept_fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int identify(int fd, struct statx *ret)
+{
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, ret);
+}
+
+int kept_fd_adopt(struct kept_fd *k, int fd)
+{
+	static const int floors[] = {900, 200, 60, 3}; /* as RLIMIT_NOFILE allows */
+	struct statx st;
+	int high = -1;
+
+	k->fd = -1;
+	for (size_t i = 0; i < sizeof(floors) / sizeof(floors[0]) && high < 0; i++)
+		high = fcntl(fd, F_DUPFD_CLOEXEC, floors[i]);
+	if (high < 0 || identify(high, &st) < 0) {
+		int rc = -errno;
+
+		(void)close(fd);
+		if (high >= 0)
+			(void)close(high);
+		return rc;
+	}
+	(void)close(fd);
+	k->fd = high;
+	k->dev_major = st.stx_dev_major;
+	k->dev_minor = st.stx_dev_minor;
+	k->ino = st.stx_ino;
+	return 0;
+}
+
+bool kept_fd_valid(const struct kept_fd *k)
+{
+	struct statx st;
+
+	return k->fd >= 0 && identify(k->fd, &st) == 0 && st.stx_dev_major == k->dev_major &&
+	       st.stx_dev_minor == k->dev_minor && st.stx_ino == k->ino;
+}
+
+void kept_fd_close(struct kept_fd *k)
+{
+	if (kept_fd_valid(k))
+		(void)close(k->fd);
+	k->fd = -1;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kept_fd.h - descriptors of a library that live in somebody else's program.
+ *
+ * The program may close a descriptor behind our back (programs that close "all" of them do), and the
+ * number may come to mean another file.  A kept descriptor stands at a high number, close-on-exec, and
+ * is compared with its file's identity before it is used or closed.
+ */
+#ifndef NTRACE_BASE_KEPT_FD_H
+#define NTRACE_BASE_KEPT_FD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kept_fd {
+	int fd; /* -1 = none */
+	uint32_t dev_major, dev_minor;
+	uint64_t ino;
+};
+
+/* Takes ownership of fd and moves it to a high number.  0 or -errno (fd is closed then). */
+int kept_fd_adopt(struct kept_fd *k, int fd);
+/* Is the number still our file?  Asks the kernel alone, never who serves the file system. */
+bool kept_fd_valid(const struct kept_fd *k);
+/* Closes it when it is still ours.  Async-signal-safe. */
+void kept_fd_close(struct kept_fd *k);
+
+#endif
