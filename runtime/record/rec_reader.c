@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/record/block.h"
 #include "runtime/record/frame.h"
 
 #define READ_BYTES (256u << 10)
@@ -36,8 +37,9 @@ struct rec_reader {
 	size_t segment_count, next_segment;
 	int fd; /* segment being read, -1 between segments */
 	bool eof;
-	uint8_t *buf; /* window: buf[pos..len) is not yet consumed */
-	size_t cap, pos, len;
+	struct rec_block *block; /* the window; replaced when somebody still needs what it holds */
+	uint8_t *buf;		 /* its data: buf[pos..len) is not yet consumed */
+	size_t pos, len;
 	bool in_sync; /* pos is where a frame should begin */
 	uint64_t budget;
 	uint64_t pending;
@@ -189,24 +191,39 @@ static inline size_t available(const struct rec_reader *r)
 	return r->len - r->pos;
 }
 
+/* Moves what is not consumed to the beginning of a window with room for n bytes more. */
+static int make_room(struct rec_reader *r, size_t n)
+{
+	struct rec_block *old = r->block;
+
+	if (old && old->refs == 1 && old->cap >= n + READ_BYTES) {
+		memmove(r->buf, r->buf + r->pos, available(r));
+	} else {
+		r->block = rec_block_new(n + READ_BYTES);
+		if (!r->block) {
+			r->block = old;
+			return -ENOMEM;
+		}
+		if (old)
+			memcpy(r->block->data, r->buf + r->pos, available(r));
+		rec_block_unref(old);
+		r->buf = r->block->data;
+	}
+	r->len -= r->pos;
+	r->pos = 0;
+	return 0;
+}
+
 /* Makes n bytes available if the segment has them.  0 or -errno. */
 static int want(struct rec_reader *r, size_t n)
 {
 	if (available(r) >= n || r->eof)
 		return 0;
-	if (r->pos)
-		memmove(r->buf, r->buf + r->pos, available(r));
-	r->len -= r->pos;
-	r->pos = 0;
-	if (r->cap < n + READ_BYTES) {
-		uint8_t *more = realloc(r->buf, n + READ_BYTES);
-		if (!more)
-			return -ENOMEM;
-		r->buf = more;
-		r->cap = n + READ_BYTES;
-	}
+	int rc = make_room(r, n);
+	if (rc < 0)
+		return rc;
 	while (r->len < n) {
-		ssize_t got = read(r->fd, r->buf + r->len, r->cap - r->len);
+		ssize_t got = read(r->fd, r->buf + r->len, r->block->cap - r->len);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -244,6 +261,9 @@ static int next_segment(struct rec_reader *r)
 	if (r->fd < 0)
 		return r->fd;
 	r->pos = r->len = 0;
+	rec_block_unref(r->block);
+	r->block = NULL;
+	r->buf = NULL;
 	r->eof = false;
 	r->in_sync = true;
 	r->budget = SEARCH_BUDGET;
@@ -379,6 +399,8 @@ int rec_reader_next(
 			r->in_sync = true;
 			if ((rc = want(r, end - r->pos + padding)) < 0)
 				return rc;
+			if (r->pos % 8 && (rc = make_room(r, available(r))) < 0)
+				return rc;		/* behind damage; payloads are aligned */
 			at = r->pos + sizeof(r->frame); /* the window may have moved */
 			end = at + r->frame.size;
 			r->pos = r->len - end < padding ? r->len : end + padding;
@@ -397,6 +419,11 @@ int rec_reader_next(
 		if (rc < 0)
 			return rc;
 	}
+}
+
+struct rec_block *rec_reader_block(struct rec_reader *r)
+{
+	return r->block;
 }
 
 void rec_reader_rewind(struct rec_reader *r)
@@ -421,6 +448,6 @@ void rec_reader_close(struct rec_reader *r)
 	cleanup_close(&r->fd);
 	cleanup_close(&r->dir_fd);
 	free(r->segments);
-	free(r->buf);
+	rec_block_unref(r->block);
 	free(r);
 }

@@ -133,6 +133,7 @@ int rec_writer_close(struct rec_writer *w);
 /* ---- reader ------------------------------------------------------------------------------- */
 
 struct rec_reader; /* one thread */
+struct rec_block;  /* memory with the payloads of some frames; counted references, one thread */
 
 /* What was skipped or cut, for the report. */
 struct rec_damage {
@@ -145,9 +146,20 @@ struct rec_damage {
 /* path: the recording directory, or a directory that holds one named REC_DIR.  -ENOENT: there is
  * none; -EPROTO: not a recording; -EPROTONOSUPPORT: a newer format version.  0 or -errno. */
 int rec_reader_open(const char *path, struct rec_reader **ret_reader);
-/* Next whole frame: 1 and the frame (valid until the next call), 0 at the end, -errno. */
+/* Next whole frame: 1 and the frame (valid until the next call), 0 at the end, -errno.  The payload
+ * begins at a multiple of 8 and stays valid until the next call, or as long as its block has a
+ * reference. */
 int rec_reader_next(
 	struct rec_reader *r, const struct rec_frame **ret_frame, const uint8_t **ret_payload);
+/* The block that holds the payload of the frame that rec_reader_next just returned.  The reader
+ * keeps its own reference; a caller that wants the payload longer takes one.  The same block comes
+ * again for the frames that share it. */
+struct rec_block *rec_reader_block(struct rec_reader *r);
+/* Takes a reference and returns b.  References may outlive the reader. */
+struct rec_block *rec_block_ref(struct rec_block *b);
+void rec_block_unref(struct rec_block *b); /* NULL is fine */
+/* Memory that the block holds, for those who keep many. */
+size_t rec_block_bytes(const struct rec_block *b);
 /* Back to the first frame. */
 void rec_reader_rewind(struct rec_reader *r);
 /* Counts of the last complete pass. */

@@ -264,6 +264,44 @@ TEST("recording: frames of types to come are skipped and counted, not damage", "
 	scratch_remove(&s);
 }
 
+TEST("recording: a payload stays as it was while its block is referenced, also behind the reader",
+	"[record]")
+{
+	enum { FRAMES = 40, BYTES = 100000 };
+	struct rec_block *blocks[FRAMES];
+	const uint8_t *payloads[FRAMES];
+	struct scratch s;
+	struct rec_writer *w;
+	struct rec_reader *r;
+	const struct rec_frame *f;
+
+	REQUIRE(scratch_make(&s));
+	struct scratch_path path = scratch_path(&s, "rec");
+	_cleanup_free_ uint8_t *data = malloc(BYTES);
+	REQUIRE(data && rec_writer_open(path.s, &w) == 0);
+	for (int i = 0; i < FRAMES; i++) {
+		memset(data, i, BYTES);
+		rec_writer_frame(w, REC_NAME, 0, data, BYTES - (size_t)i, NULL, 0);
+	}
+	REQUIRE_EQ(rec_writer_close(w), 0);
+	REQUIRE_EQ(rec_reader_open(path.s, &r), 0);
+	for (int i = 0; i < FRAMES; i++) {
+		REQUIRE_EQ(rec_reader_next(r, &f, &payloads[i]), 1);
+		CHECK_EQ((uintptr_t)payloads[i] % 8, 0);
+		blocks[i] = rec_block_ref(rec_reader_block(r));
+		CHECK(rec_block_bytes(blocks[i]) > f->size);
+	}
+	CHECK_EQ(rec_reader_next(r, &f, &payloads[0]), 0);
+	rec_reader_close(r);
+	for (int i = 0; i < FRAMES; i++) {
+		memset(data, i, BYTES);
+		CHECK(!memcmp(payloads[i], data, BYTES - (size_t)i));
+		rec_block_unref(blocks[i]);
+	}
+	rec_block_unref(NULL);
+	scratch_remove(&s);
+}
+
 /* ---- damage ------------------------------------------------------------------------------- */
 
 struct small {
