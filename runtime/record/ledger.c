@@ -38,19 +38,23 @@ const char *rec_counter_kind_name(enum rec_counter_kind kind)
 	return kind_names[kind];
 }
 
-/* What is in the recording against what its readers say they took. */
-static void compare_with_frames(struct ledger *g, const struct load *l, bool counted)
+void ledger_compare(struct ledger *g, const struct ledger_found *found)
 {
-	const struct rec_damage *d = &l->damage;
 	uint64_t captured = g->value[REC_C_KERNEL_RECEIVED] + g->value[REC_C_RUNTIME_DELIVERED];
+	uint64_t known = found->records + g->value[REC_C_CUT_OUT] + g->value[REC_C_CUT_DAMAGED];
 
+	g->value[REC_C_READER_OFFERED] = g->value[REC_C_KERNEL_DONE];
+	g->value[REC_C_READER_TAKEN] = g->value[REC_C_KERNEL_RECEIVED];
+	if (g->value[REC_C_KERNEL_DONE] > g->value[REC_C_KERNEL_RECEIVED])
+		g->value[REC_C_READER_LEFT] =
+			g->value[REC_C_KERNEL_DONE] - g->value[REC_C_KERNEL_RECEIVED];
 	/* Records written after the last counters, of a recorder that died. */
-	if (!counted || (!l->ended && captured < l->read_done))
-		captured = l->read_done;
+	if (!found->counted || (!found->ended && captured < known))
+		captured = known;
 	g->value[REC_C_RECORDING_CAPTURED] = captured;
-	g->value[REC_C_RECORDING_READ] = l->read_done;
-	if (captured > l->read_done && (d->bad_frames || d->skipped_bytes || d->cut_bytes))
-		g->value[REC_C_RECORDING_DAMAGED] = captured - l->read_done;
+	g->value[REC_C_RECORDING_READ] = found->records;
+	if (captured > known && found->damaged)
+		g->value[REC_C_RECORDING_DAMAGED] = captured - known;
 }
 
 void ledger_capture(struct ledger *g, const struct load *l)
@@ -64,12 +68,11 @@ void ledger_capture(struct ledger *g, const struct load *l)
 		g->value[id] += l->counters[i].value;
 		counted |= id == REC_C_KERNEL_RECEIVED || id == REC_C_RUNTIME_DELIVERED;
 	}
-	g->value[REC_C_READER_OFFERED] = g->value[REC_C_KERNEL_DONE];
-	g->value[REC_C_READER_TAKEN] = g->value[REC_C_KERNEL_RECEIVED];
-	if (g->value[REC_C_KERNEL_DONE] > g->value[REC_C_KERNEL_RECEIVED])
-		g->value[REC_C_READER_LEFT] =
-			g->value[REC_C_KERNEL_DONE] - g->value[REC_C_KERNEL_RECEIVED];
-	compare_with_frames(g, l, counted);
+	struct ledger_found found = {.records = l->read_done,
+		.counted = counted,
+		.ended = l->ended,
+		.damaged = rec_damaged(&l->damage)};
+	ledger_compare(g, &found);
 }
 
 void ledger_add_timeline(struct ledger *g, const struct timeline *t)
@@ -111,7 +114,8 @@ static bool stages_balanced(const struct ledger *g)
 
 bool ledger_balanced(const struct ledger *g, uint64_t seq_gaps, bool ended)
 {
-	uint64_t explained = g->value[REC_C_KERNEL_RING_FULL] + g->value[REC_C_RECORDING_DAMAGED];
+	uint64_t explained = g->value[REC_C_KERNEL_RING_FULL] + g->value[REC_C_RECORDING_DAMAGED] +
+			     g->value[REC_C_CUT_OUT] + g->value[REC_C_CUT_DAMAGED];
 
 	if (ended && seq_gaps > explained)
 		return false;

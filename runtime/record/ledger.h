@@ -31,6 +31,17 @@ struct ledger {
 	uint64_t value[REC_COUNTER_MAX];
 };
 
+/* What is in the recording, to be held against what its readers say they took. */
+struct ledger_found {
+	uint64_t records; /* runtime records and finished calls */
+	bool counted;	  /* there are counters of records that were taken */
+	bool ended;	  /* REC_END */
+	bool damaged;
+};
+
+/* Fills the stages reader and recording from the counters and what was found. */
+void ledger_compare(struct ledger *g, const struct ledger_found *found);
+
 /* The stages up to the recording: newest counters summed over sources, cores and CPUs. */
 void ledger_capture(struct ledger *g, const struct load *l);
 

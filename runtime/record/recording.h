@@ -174,6 +174,12 @@ struct rec_damage {
 	uint64_t unknown_frames; /* types this version does not know: skipped, not damage */
 };
 
+/* Is anything missing that was once written?  Frames of unknown types are no damage. */
+static inline bool rec_damaged(const struct rec_damage *d)
+{
+	return d->skipped_bytes || d->cut_bytes || d->bad_frames;
+}
+
 /* path: the recording directory, or a directory that holds one named REC_DIR.  -ENOENT: there is
  * none; -EPROTO: not a recording; -EPROTONOSUPPORT: a newer format version.  0 or -errno. */
 int rec_reader_open(const char *path, struct rec_reader **ret_reader);
