@@ -23,9 +23,8 @@ TEST("ledger: every counter has its row, and rows of a stage stand together", "[
 		changes += strcmp(last, i->stage) != 0;
 		last = i->stage;
 	}
-	/* kernel, runtime, agent, reader, recording, merge: a stage that came twice would be
-	 * checked in two halves. */
-	CHECK_EQ(changes, 6);
+	/* kernel, runtime, agent, recording (of a cut), reader, recording, merge */
+	CHECK_EQ(changes, 7);
 	CHECK(rec_counter_info(REC_COUNTER_NONE) == NULL);
 	CHECK(rec_counter_info(REC_COUNTER_MAX) == NULL);
 }
