@@ -29,15 +29,7 @@ static void add(struct lines *s, const char *format, ...)
 	va_end(ap);
 }
 
-static bool has_runtime(const struct load *l)
-{
-	for (size_t i = 0; i < l->source_count; i++)
-		if (l->sources[i].source >= REC_SOURCE_RUNTIME0)
-			return true;
-	return l->record_count > 0;
-}
-
-static void about_hooks(struct lines *s, const struct load *l)
+static void about_hooks(struct lines *s, const struct session *l)
 {
 	const char *const *hooks = l->header.info.hooks;
 
@@ -52,7 +44,7 @@ static void about_hooks(struct lines *s, const struct load *l)
 		add(s, "ioctls of processes other than the command and its children");
 }
 
-static void about_tables(struct lines *s, const struct load *l)
+static void about_tables(struct lines *s, const struct session *l)
 {
 	if (!l->has_header) {
 		add(s, "the recording's header is lost: host, hooks and instance are not known");
@@ -65,7 +57,7 @@ static void about_tables(struct lines *s, const struct load *l)
 }
 
 uint32_t blind_lines(
-	const struct load *l, uint64_t device_runs, char lines[BLIND_LINES][BLIND_BYTES])
+	const struct session *l, uint64_t device_runs, char lines[BLIND_LINES][BLIND_BYTES])
 {
 	struct lines s = {.text = lines};
 
@@ -76,7 +68,7 @@ uint32_t blind_lines(
 			device_runs);
 	else
 		add(&s, "inside of the device: no device profile (NTFF) was taken");
-	if (!has_runtime(l))
+	if (!l->has_runtime)
 		add(&s, "host spans: no process announced a runtime of ours");
 	if (!l->ended)
 		add(&s, "the last 100 ms before the recorder died");

@@ -57,39 +57,50 @@ void ledger_compare(struct ledger *g, const struct ledger_found *found)
 		g->value[REC_C_RECORDING_DAMAGED] = captured - known;
 }
 
-void ledger_capture(struct ledger *g, const struct load *l)
+void ledger_capture(struct ledger *g, const struct session *s)
 {
 	bool counted = false;
 
 	memset(g, 0, sizeof(*g));
-	for (size_t i = 0; i < l->counter_count; i++) {
-		uint32_t id = l->counters[i].id;
+	for (size_t i = 0; i < s->counter_count; i++) {
+		uint32_t id = s->counters[i].id;
 
-		g->value[id] += l->counters[i].value;
+		g->value[id] += s->counters[i].value;
 		counted |= id == REC_C_KERNEL_RECEIVED || id == REC_C_RUNTIME_DELIVERED;
 	}
-	struct ledger_found found = {.records = l->read_done,
+	struct ledger_found found = {.records = s->read_done,
 		.counted = counted,
-		.ended = l->ended,
-		.damaged = rec_damaged(&l->damage)};
+		.ended = s->ended,
+		.damaged = rec_damaged(&s->damage)};
 	ledger_compare(g, &found);
 }
 
-void ledger_add_timeline(struct ledger *g, const struct timeline *t)
+void ledger_add_process(struct ledger *g, const struct process *p)
 {
-	g->value[REC_C_MERGE_READ] += t->p->record_count + t->p->call_count;
-	g->value[REC_C_MERGE_WRITTEN] += t->written;
-	g->value[REC_C_MERGE_ANNOUNCED] += t->announced;
-	g->value[REC_C_MERGE_NOT_WANTED] += t->not_wanted;
-	g->value[REC_C_MERGE_START_LOST] += t->start_lost;
-	g->value[REC_C_MERGE_CLAMPED] += t->clamped;
-	g->value[REC_C_MERGE_CLAMPED_NS] += t->clamped_ns;
+	const struct {
+		uint32_t id;
+		uint64_t value;
+	} rows[] = {
+		{REC_C_MERGE_READ, p->read},
+		{REC_C_MERGE_WRITTEN, p->written},
+		{REC_C_MERGE_ANNOUNCED, p->announced + p->announced_again},
+		{REC_C_MERGE_NOT_WANTED, p->not_wanted},
+		{REC_C_MERGE_START_LOST, p->start_lost},
+		{REC_C_MERGE_CLAMPED, p->clamped},
+		{REC_C_MERGE_CLAMPED_NS, p->clamped_ns},
+		{REC_C_MERGE_LATE, p->late},
+		{REC_C_MERGE_LATE_NS, p->late_ns},
+		{REC_C_MERGE_EXIT_MISSED, p->exit_missed},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		g->value[rows[i].id] += rows[i].value;
 }
 
-void ledger_add_invalid(struct ledger *g, const struct load *l)
+void ledger_add_invalid(struct ledger *g, const struct session *s)
 {
-	g->value[REC_C_MERGE_READ] += l->invalid;
-	g->value[REC_C_MERGE_INVALID] += l->invalid;
+	g->value[REC_C_MERGE_READ] += s->invalid;
+	g->value[REC_C_MERGE_INVALID] += s->invalid;
 }
 
 static bool stage_balanced(const struct ledger *g, const char *stage)

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/record/load.h"
+#include "runtime/record/process.h"
 #include "runtime/record/recording.h"
-#include "runtime/record/timeline.h"
+#include "runtime/record/session.h"
 
 enum rec_counter_kind { REC_KIND_IN, REC_KIND_OUT, REC_KIND_LOST, REC_KIND_NOTE };
 
@@ -43,13 +43,13 @@ struct ledger_found {
 void ledger_compare(struct ledger *g, const struct ledger_found *found);
 
 /* The stages up to the recording: newest counters summed over sources, cores and CPUs. */
-void ledger_capture(struct ledger *g, const struct load *l);
+void ledger_capture(struct ledger *g, const struct session *s);
 
 /* Adds the merge stage of one process. */
-void ledger_add_timeline(struct ledger *g, const struct timeline *t);
+void ledger_add_process(struct ledger *g, const struct process *p);
 
 /* Adds records that belong to no process because their contents are impossible. */
-void ledger_add_invalid(struct ledger *g, const struct load *l);
+void ledger_add_invalid(struct ledger *g, const struct session *s);
 
 /* Does every stage's identity hold, and do counters explain the gaps in the sequence numbers?
  * A recorder that died leaves counters older than its last records: then gaps are not judged. */
