@@ -356,15 +356,16 @@ static int put_stop(
 	if (!(i->flags & ITEM_ZERO) || i->place != o->place || i->seq <= o->seq)
 		i->seq = o->seq;
 	i->place = o->place;
+	i->flags = (uint16_t)((i->flags & ~ITEM_HARDWARE) | (o->hardware ? ITEM_HARDWARE : 0));
 	if (o->start >= s->mark) {
 		int rc = held_flags(
 			in->held, o->item, o->generation, i->pair, (enum item_flags)flags);
 		if (rc < 0)
 			return rc;
 	}
-	if (submits_wanted(i->type))
-		submits_stop(s->submits, i->type, i->tid, i->pair, i->time);
-	if (i->type == TRACE_DEVICE_EXEC)
+	if (submits_wanted(o->type))
+		submits_stop(s->submits, o->type, o->tid, i->pair, i->time);
+	if (o->type == TRACE_DEVICE_EXEC)
 		return put_run(in, s, i, o->exec_id);
 	return held_put(in->held, i);
 }
@@ -378,7 +379,9 @@ static int put_start(struct ingest *in, struct ingest_source *s, struct item *i,
 		.seq = i->seq,
 		.item = i,
 		.tid = i->tid,
-		.place = i->place};
+		.place = i->place,
+		.type = i->type,
+		.hardware = (i->flags & ITEM_HARDWARE) != 0};
 	int rc = 0;
 
 	i->start = i->time;

@@ -44,8 +44,8 @@ struct open_span {
 	struct item *item; /* the start's in the queue, or the orphan's */
 	uint64_t exec_id;
 	uint32_t generation, tid;
-	uint16_t place;
-	bool orphan;
+	uint16_t place, type;
+	bool orphan, hardware;
 };
 
 struct id_page;
