@@ -412,6 +412,8 @@ static int finish(struct capture *c)
 	runtimes_serve(c->runtimes); /* an announcement that came with the last breath */
 	rc = drain(c);
 	if (rc == 0)
+		rc = rec_writer_flush(c->rec); /* its bytes are counted */
+	if (rc == 0)
 		rc = sample(c);
 	if (rc == 0)
 		rc = put_watermarks(c);
