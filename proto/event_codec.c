@@ -21,7 +21,6 @@
 #include "proto/delimited.h"
 #include "proto/varint_fast.h"
 
-
 #define TAG(number, wire) ((uint8_t)((number) << 3 | (wire)))
 
 #define MAX_MESSAGE 0x7fffffffu /* protobuf's own limit: 2 GiB - 1 */

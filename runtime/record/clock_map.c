@@ -60,9 +60,8 @@ int clock_map_add(struct clock_map *m, const struct clock_snapshot *s)
 	if (!plausible(s))
 		return 0;
 	clock_map_find(m, s);
-	if (m->has_last &&
-		distance(clock_snapshot_offset(s), clock_snapshot_offset(&m->last)) >
-			bracket(&m->last) + bracket(s) + CLOCK_STEP_NS)
+	if (m->has_last && distance(clock_snapshot_offset(s), clock_snapshot_offset(&m->last)) >
+				   bracket(&m->last) + bracket(s) + CLOCK_STEP_NS)
 		rc = add_step(m, s);
 	m->last = *s;
 	m->has_last = true;

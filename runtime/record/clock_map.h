@@ -54,8 +54,7 @@ static inline uint64_t clock_map_real(const struct clock_map *m, uint64_t boot_n
 /* Is this a time at all: not zero, and before the year 2100 in both clocks? */
 static inline bool clock_map_valid(const struct clock_map *m, uint64_t boot_ns)
 {
-	return boot_ns - 1 < CLOCK_EPOCH_2100 - 1 &&
-	       clock_map_real(m, boot_ns) < CLOCK_EPOCH_2100;
+	return boot_ns - 1 < CLOCK_EPOCH_2100 - 1 && clock_map_real(m, boot_ns) < CLOCK_EPOCH_2100;
 }
 
 #endif

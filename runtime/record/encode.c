@@ -28,11 +28,21 @@
 #define MAX_FIELDS 6u
 #define EXTENDED_BASE 1000u
 #define EXTENDED_UNKNOWN 1999u /* a request without a row */
-#define NAME_MAX_BYTES 64u
 
-enum { TAG_TIMESTAMP = 0x08, TAG_DEVICE = 0x18, TAG_CORE = 0x20, TAG_TYPE = 0x28, TAG_HINT = 0x32,
-	TAG_DURATION = 0x38, TAG_THREAD = 0x40, TAG_ID = 0x48, TAG_PARENT = 0x50, TAG_STATUS = 0x58,
-	TAG_PHASE = 0x68, TAG_TRACKING = 0x70 };
+enum {
+	TAG_TIMESTAMP = 0x08,
+	TAG_DEVICE = 0x18,
+	TAG_CORE = 0x20,
+	TAG_TYPE = 0x28,
+	TAG_HINT = 0x32,
+	TAG_DURATION = 0x38,
+	TAG_THREAD = 0x40,
+	TAG_ID = 0x48,
+	TAG_PARENT = 0x50,
+	TAG_STATUS = 0x58,
+	TAG_PHASE = 0x68,
+	TAG_TRACKING = 0x70
+};
 
 struct field_key {
 	const struct trace_field *field;
@@ -46,33 +56,33 @@ struct type_keys {
 };
 
 /* The keys that stand in no other table. */
-#define KEYS(X)                                   \
-	X(NC, "nc")                               \
-	X(MODEL_NAME, "model_name")               \
-	X(IOCTLS, "driver.ioctls")                \
-	X(IOCTL_NS, "driver.ioctl_ns")            \
-	X(DMA_BYTES, "driver.dma_bytes")          \
-	X(DMA_NS, "driver.dma_ns")                \
-	X(ERRORS, "driver.errors")                \
-	X(LAST_ERRNO, "driver.last_errno")        \
-	X(LINK_ID, "link.id")                     \
-	X(LINK_KIND, "link.kind")                 \
-	X(LINK, "link")                           \
-	X(CLAMPED, "clamped_ns")                  \
-	X(LATE, "late_ns")                        \
-	X(START, "start")                         \
-	X(REQUEST, "request")                     \
-	X(ARGS, "args")                           \
-	X(RESULT, "result")                       \
-	X(ERRNO, "errno")                         \
-	X(OLD_OFFSET, "old_offset_ns")            \
+#define KEYS(X)                            \
+	X(NC, "nc")                        \
+	X(MODEL_NAME, "model_name")        \
+	X(IOCTLS, "driver.ioctls")         \
+	X(IOCTL_NS, "driver.ioctl_ns")     \
+	X(DMA_BYTES, "driver.dma_bytes")   \
+	X(DMA_NS, "driver.dma_ns")         \
+	X(ERRORS, "driver.errors")         \
+	X(LAST_ERRNO, "driver.last_errno") \
+	X(LINK_ID, "link.id")              \
+	X(LINK_KIND, "link.kind")          \
+	X(LINK, "link")                    \
+	X(CLAMPED, "clamped_ns")           \
+	X(LATE, "late_ns")                 \
+	X(START, "start")                  \
+	X(REQUEST, "request")              \
+	X(ARGS, "args")                    \
+	X(RESULT, "result")                \
+	X(ERRNO, "errno")                  \
+	X(OLD_OFFSET, "old_offset_ns")     \
 	X(NEW_OFFSET, "new_offset_ns")
 
 enum key {
 #define X(id, text) KEY_##id,
 	KEYS(X)
 #undef X
-	KEY_COUNT,
+		KEY_COUNT,
 };
 
 /* The texts are put in by encoder_init. */
@@ -98,8 +108,11 @@ int encoder_init(
 		e->roles[r] = attr_key(name, strlen(name));
 	}
 	for (uint32_t t = 0; t < TRACE_TYPE_COUNT; t++) {
-		static const uint64_t masks[] = {[FIELD_U8] = 0xff, [FIELD_U16] = 0xffff,
-			[FIELD_U32] = 0xffffffff, [FIELD_U64] = UINT64_MAX, [FIELD_I32] = 0xffffffff};
+		static const uint64_t masks[] = {[FIELD_U8] = 0xff,
+			[FIELD_U16] = 0xffff,
+			[FIELD_U32] = 0xffffffff,
+			[FIELD_U64] = UINT64_MAX,
+			[FIELD_I32] = 0xffffffff};
 		const struct trace_event_info *info = trace_event_info(t);
 
 		for (uint32_t i = 0; i < info->field_count; i++) {
@@ -167,7 +180,8 @@ static void finish(struct process *p, uint8_t *end)
 	p->events++;
 }
 
-static uint8_t *put_text(uint8_t *p, const struct attr_key *k, const char *text)
+/* Inline, so that lengths of literals are constants. */
+static inline uint8_t *put_text(uint8_t *p, const struct attr_key *k, const char *text)
 {
 	return attr_text(p, k, text, strlen(text));
 }
@@ -215,8 +229,7 @@ static inline uint8_t *put_tail(uint8_t *p, enum ntrace_event_phase phase, uint6
 
 /* ---- runtime ------------------------------------------------------------------------------ */
 
-static uint8_t *put_name(
-	const struct encoder *e, uint8_t *p, const struct item *i, uint64_t value)
+static uint8_t *put_name(const struct encoder *e, uint8_t *p, const struct item *i, uint64_t value)
 {
 	uint32_t len;
 	const char *name = session_name(e->session, i->source, value, &len);
@@ -245,8 +258,12 @@ static inline uint8_t *put_field(
 		return attr_decimal(p, &k->key,
 			clock_map_valid(clock, value) ? clock_map_real(clock, value) : value);
 	}
-	uint8_t *at = attr_begin(p, &k->key);
-	return attr_end(p, &k->key, at + trace_field_text(f, value, (char *)at, NAME_MAX_BYTES));
+	if (f->form == FORM_BOOL)
+		return put_text(p, &k->key, value ? "true" : "false");
+	if (f->form == FORM_HEX)
+		return attr_hex(p, &k->key, value, 1);
+	const char *usage = trace_usage_name(value);
+	return usage ? put_text(p, &k->key, usage) : attr_decimal(p, &k->key, value);
 }
 
 static uint8_t *put_work(const struct encoder *e, uint8_t *p, const struct work *w)
@@ -270,8 +287,7 @@ static uint8_t *put_link(const struct encoder *e, uint8_t *p, const struct item 
 
 	p = attr_decimal(p, &e->keys[KEY_LINK_ID], item_written_id(i->other, runtime));
 	p = put_text(p, &e->keys[KEY_LINK_KIND], "submit");
-	return put_text(
-		p, &e->keys[KEY_LINK], i->flags & ITEM_EXACT ? "exact" : "inferred");
+	return put_text(p, &e->keys[KEY_LINK], i->flags & ITEM_EXACT ? "exact" : "inferred");
 }
 
 static inline uint8_t *put_remarks(const struct encoder *e, uint8_t *p, const struct item *i)

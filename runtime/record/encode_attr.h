@@ -97,7 +97,7 @@ static inline uint8_t *put_hex(uint8_t *p, uint64_t v, unsigned least)
 	*p++ = '0';
 	*p++ = 'x';
 	for (unsigned i = digits; i-- > 0; v >>= 4)
-		p[i] = (uint8_t)"0123456789abcdef"[v & 15];
+		p[i] = (uint8_t) "0123456789abcdef"[v & 15];
 	return p + digits;
 }
 

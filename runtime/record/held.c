@@ -36,7 +36,7 @@
 
 /* Takes the place of the page's first item; pages are aligned to their size. */
 struct held_page {
-	struct held_page *next; /* of the spare ones */
+	struct held_page *next;	 /* of the spare ones */
 	struct held_page *other; /* of all */
 	uint32_t used, live;
 };
@@ -262,9 +262,9 @@ static unsigned rank(const struct item *i)
 	return i->kind == ITEM_START;
 }
 
-#define COMPARE(x, y)                           \
-	do {                                    \
-		if ((x) != (y))                 \
+#define COMPARE(x, y)                              \
+	do {                                       \
+		if ((x) != (y))                    \
 			return (x) < (y) ? -1 : 1; \
 	} while (0)
 
@@ -314,8 +314,8 @@ static void insertion_sort(struct held_ref *r, size_t count)
 }
 
 /* One pass by a digit; false when all have the same, and nothing was moved. */
-static bool radix_pass(
-	const struct held_ref *from, struct held_ref *to, size_t count, uint64_t base, unsigned shift)
+static bool radix_pass(const struct held_ref *from, struct held_ref *to, size_t count,
+	uint64_t base, unsigned shift)
 {
 	uint32_t at[1u << RADIX_BITS] = {0};
 	const uint64_t mask = (1u << RADIX_BITS) - 1;

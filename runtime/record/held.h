@@ -50,13 +50,13 @@ struct held {
 	struct held_block **blocks; /* the last one is being filled */
 	size_t block_count, block_cap;
 	struct held_page *page, *spare, *pages; /* pages: all, to be freed */
-	size_t page_count; /* in use */
-	size_t count;	   /* items that were put and not given, in memory */
+	size_t page_count;			/* in use */
+	size_t count;				/* items that were put and not given, in memory */
 	struct held_refs batch, scratch;
 
 	int (*open_file)(void *ctx); /* gives the temporary file */
 	void *ctx;
-	size_t limit;	 /* bytes in memory */
+	size_t limit; /* bytes in memory */
 	int fd;
 	uint64_t file_bytes;
 	struct held_run *runs;

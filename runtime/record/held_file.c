@@ -44,8 +44,7 @@ int held_write_run(struct held *h, const struct held_ref *refs, size_t count)
 		rc = h->fd = h->open_file(h->ctx);
 	if (rc < 0 || count == 0)
 		return rc < 0 ? rc : 0;
-	*run = (struct held_run){
-		.offset = h->file_bytes, .count = count, .head = refs[0].time};
+	*run = (struct held_run){.offset = h->file_bytes, .count = count, .head = refs[0].time};
 	for (size_t i = 0; i < count;) {
 		size_t n = 0;
 
@@ -107,8 +106,8 @@ struct merger {
 	struct held *h;
 	size_t *heap; /* places of runs, the one with the oldest head on top */
 	size_t heap_count;
-	uint32_t items; /* per buffer */
-	size_t at;	/* into the batch */
+	uint32_t items;	    /* per buffer */
+	size_t at;	    /* into the batch */
 	struct item *arena; /* items of one time that come from the file */
 	size_t arena_count, arena_cap;
 	struct held_refs group;
@@ -192,7 +191,8 @@ static int gather(struct merger *m, size_t count)
 	for (size_t i = 0; i < m->arena_count; i++)
 		g->refs[i] = (struct held_ref){m->arena[i].time, &m->arena[i]};
 	if (count)
-		memcpy(&g->refs[m->arena_count], &m->h->batch.refs[m->at], count * sizeof(*g->refs));
+		memcpy(&g->refs[m->arena_count], &m->h->batch.refs[m->at],
+			count * sizeof(*g->refs));
 	g->count = need;
 	return 0;
 }

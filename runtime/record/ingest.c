@@ -252,9 +252,8 @@ static int use_id(struct ingest *in, uint64_t pair)
 
 static bool record_valid(const struct ingest *in, const struct trace_record *r)
 {
-	return clock_map_valid(&in->session->clock, r->timestamp_ns) &&
-	       r->phase <= TRACE_INSTANT && r->trace_type < EVENT_TYPE_LIMIT &&
-	       r->thread_id <= UINT32_MAX &&
+	return clock_map_valid(&in->session->clock, r->timestamp_ns) && r->phase <= TRACE_INSTANT &&
+	       r->trace_type < EVENT_TYPE_LIMIT && r->thread_id <= UINT32_MAX &&
 	       (r->nc_idx < TRACE_MAX_NC || r->nc_idx == TRACE_NC_UNKNOWN) &&
 	       item_id_valid(r->tracking_id);
 }

@@ -29,8 +29,8 @@ struct ingest_source {
 	uint16_t number;
 	bool has_process;
 	uint32_t process;
-	uint64_t said;	 /* newest watermark of its own */
-	uint64_t mark;	 /* what counts: held back by runs that are awaited */
+	uint64_t said;	  /* newest watermark of its own */
+	uint64_t mark;	  /* what counts: held back by runs that are awaited */
 	uint64_t *newest; /* by core: id of the last record */
 	struct submits *submits;
 	struct waiting *waiting;
@@ -81,8 +81,8 @@ struct ingest {
 	uint64_t released; /* everything before this has been written; set by the merge */
 };
 
-int ingest_init(struct ingest *in, struct session *session, struct held *held,
-	struct processes *processes);
+int ingest_init(
+	struct ingest *in, struct session *session, struct held *held, struct processes *processes);
 void ingest_free(struct ingest *in);
 
 /* A source that will give records holds the watermark from now on. */

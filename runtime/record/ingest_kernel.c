@@ -209,7 +209,8 @@ int ingest_kernel(struct ingest *in, const struct rec_frame *f, const uint8_t *p
 		size = sizeof(e) + (size_t)e.hdr.nargs * sizeof(uint64_t);
 		if (e.hdr.nargs > NEV_MAX_ARGS || (size_t)(end - p) < size ||
 			(e.hdr.type != NEV_IOCTL_DONE && e.hdr.type != NEV_IOCTL_START))
-			return session_invalid(in->session); /* where the next begins is not known */
+			return session_invalid(
+				in->session); /* where the next begins is not known */
 		rc = take_record(in, in->by_number[f->source], &e, p + sizeof(e));
 		p += size;
 	}

@@ -108,7 +108,7 @@ static inline bool map64_remove(struct map64 *m, uint64_t key)
 	if (!found)
 		return false;
 	hole = (size_t)((struct map64_entry *)((char *)found -
-				offsetof(struct map64_entry, value)) -
+					       offsetof(struct map64_entry, value)) -
 			m->entries);
 	for (i = (hole + 1) & map64_mask(m); m->entries[i].key; i = (i + 1) & map64_mask(m)) {
 		size_t home = map64_place(m, m->entries[i].key);

@@ -161,8 +161,7 @@ static int end_process(struct merger *m, struct process *p)
 	if (rc == 0)
 		rc = timeline_end(&m->timeline, p);
 	if (rc == 0)
-		rc = output_commit(
-			&m->output, p, &g, &m->ret->outputs[m->ret->output_count]);
+		rc = output_commit(&m->output, p, &g, &m->ret->outputs[m->ret->output_count]);
 	if (rc < 0)
 		return rc;
 	m->ret->output_count++;

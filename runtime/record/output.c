@@ -257,8 +257,7 @@ static int commit_files(struct output *o, struct file_set *s)
 	for (unsigned i = 0; i < FILE_COUNT; i++) {
 		int rc = outfile_commit(&s->file[i]);
 		if (rc < 0)
-			return output_fail(
-				o, rc, "cannot write %s: %s", s->path[i], strerror(-rc));
+			return output_fail(o, rc, "cannot write %s: %s", s->path[i], strerror(-rc));
 		s->committed++;
 	}
 	return 0;

@@ -21,7 +21,7 @@ struct output {
 	const char *dir; /* NULL: nothing is kept, ntrace.pb goes to /dev/null */
 	enum merge_kernel_events kernel_events;
 	char **ret_error;
-	bool made; /* dir is */
+	bool made;		/* dir is */
 	struct file_set *first; /* all that are open */
 	unsigned files_open;
 };
@@ -39,8 +39,8 @@ int output_open(struct output *o, struct process *p);
 /* Writes the process's buffer (an encoder's flush; ctx is the output). */
 void output_flush(void *ctx, struct process *p);
 /* Writes the other three files and gives all four their names. */
-int output_commit(struct output *o, struct process *p, const struct ledger *g,
-	struct merge_output *ret);
+int output_commit(
+	struct output *o, struct process *p, const struct ledger *g, struct merge_output *ret);
 /* Takes back what was not committed. */
 void output_discard(struct output *o, struct process *p);
 /* Removes the output directory if it was made here and nothing is in it. */

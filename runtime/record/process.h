@@ -14,8 +14,8 @@
 struct file_set;
 
 struct process {
-	uint32_t pid;	/* 0: the REC_PROCESS of its source is lost */
-	uint64_t read;	/* valid raw records */
+	uint32_t pid;		  /* 0: the REC_PROCESS of its source is lost */
+	uint64_t read;		  /* valid raw records */
 	uint64_t announced_again; /* announcements that said nothing new */
 
 	/* What was written. */

@@ -211,8 +211,8 @@ static int take_process(struct session *s, const struct rec_frame *f, const uint
 	s->is_virtual |= p.is_virtual != 0;
 	if (source->announced)
 		return 0;
-	rc = session_grow(&s->announced, &s->announced_cap, s->announced_count + 1,
-		sizeof(*s->announced));
+	rc = session_grow(
+		&s->announced, &s->announced_cap, s->announced_count + 1, sizeof(*s->announced));
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < s->announced_count; i++)
@@ -246,8 +246,8 @@ static int take_counter(struct session *s, uint16_t source, const struct rec_cou
 		rc = map64_put(&s->counter_index, key, s->counter_count);
 	if (rc < 0)
 		return rc;
-	s->counters[s->counter_count++] =
-		(struct session_counter){.source = source, .id = c->id, .sub = c->sub, .value = c->value};
+	s->counters[s->counter_count++] = (struct session_counter){
+		.source = source, .id = c->id, .sub = c->sub, .value = c->value};
 	return 0;
 }
 
@@ -302,8 +302,7 @@ static int take_name(struct session *s, const struct rec_frame *f, const uint8_t
 	if (f->size < sizeof(n))
 		return session_invalid(s);
 	memcpy(&n, payload, sizeof(n));
-	return add_name(
-		s, f->source, n.id, (const char *)payload + sizeof(n), f->size - sizeof(n));
+	return add_name(s, f->source, n.id, (const char *)payload + sizeof(n), f->size - sizeof(n));
 }
 
 static int take_end(struct session *s, const struct rec_frame *f, const uint8_t *payload)

@@ -37,9 +37,9 @@ struct session_counter {
 };
 
 struct session_source {
-	uint32_t pid;	   /* 0: its REC_PROCESS is lost */
-	uint16_t ordinal;  /* of the runtimes under this pid, from 0 */
-	bool announced;	   /* has a REC_PROCESS */
+	uint32_t pid;	  /* 0: its REC_PROCESS is lost */
+	uint16_t ordinal; /* of the runtimes under this pid, from 0 */
+	bool announced;	  /* has a REC_PROCESS */
 };
 
 /* Resident memory of a process, encoded as in host_mem.pb. */

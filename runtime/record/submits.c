@@ -122,7 +122,8 @@ static struct thread *thread_of(struct submits *s, uint32_t tid)
 
 	if (t)
 		return t;
-	if (session_grow(&s->threads, &s->thread_cap, s->thread_count + 1, sizeof(*s->threads)) < 0 ||
+	if (session_grow(&s->threads, &s->thread_cap, s->thread_count + 1, sizeof(*s->threads)) <
+			0 ||
 		map64_put(&s->tids, (uint64_t)tid + 1, s->thread_count) < 0)
 		return NULL;
 	t = &s->threads[s->thread_count++];
@@ -226,8 +227,7 @@ int submits_start(struct submits *s, uint32_t type, uint32_t core, uint32_t tid,
 	if (!t)
 		return -ENOMEM;
 	if (type == TRACE_EXECUTE_API)
-		*t = (struct thread){
-			.execute = pair, .execute_start = time, .execute_end = OPEN};
+		*t = (struct thread){.execute = pair, .execute_start = time, .execute_end = OPEN};
 	else if (type == TRACE_MODEL_SUBMIT)
 		add_submit(s, t, core, pair, time);
 	else

@@ -95,8 +95,7 @@ static int forget_threads(struct timeline *t)
 }
 
 /* The stack of a thread; NULL when there is none, or (make) memory is short. */
-static struct thread_stack *stack_of(
-	struct timeline *t, uint32_t process, uint32_t tid, bool make)
+static struct thread_stack *stack_of(struct timeline *t, uint32_t process, uint32_t tid, bool make)
 {
 	uint64_t key = ((uint64_t)process << 32 | tid) + 1, *place = map64_find(&t->threads, key);
 	size_t need = t->stack_count + 1;
