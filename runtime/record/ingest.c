@@ -389,9 +389,9 @@ static int put_start(struct ingest *in, struct ingest_source *s, struct item *i,
 	if (submits_wanted(i->type))
 		rc = submits_start(s->submits, i->type, i->core, i->tid, i->pair, i->time,
 			(uint32_t)o.exec_id);
+	o.generation = in->held->generation; /* before the put, which may send it away at once */
 	if (rc == 0)
 		rc = held_put(in->held, i);
-	o.generation = in->held->generation;
 	if (rc < 0)
 		return rc;
 	if (!known) {

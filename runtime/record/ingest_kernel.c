@@ -88,10 +88,13 @@ static int take_announcement(struct ingest *in, struct ingest_source *s, const s
 	i->start = i->time;
 	i->pair = ++in->calls;
 	i->flags = ITEM_ANNOUNCED;
-	in->open_spans[index] = (struct open_span){
-		.start = i->time, .told = e->start_ns, .item = i, .seq = i->pair, .tid = e->tid};
+	in->open_spans[index] = (struct open_span){.start = i->time,
+		.told = e->start_ns,
+		.item = i,
+		.generation = in->held->generation,
+		.seq = i->pair,
+		.tid = e->tid};
 	int rc = held_put(in->held, i);
-	in->open_spans[index].generation = in->held->generation;
 	return rc < 0 ? rc : map64_put(&in->announced, call_key(e), index);
 }
 

@@ -37,6 +37,7 @@ struct fixture {
 	size_t count;
 	uint64_t next_id[4]; /* sequence per core; the last is for events of no core */
 	uint32_t next_seq;
+	size_t held_bytes; /* limit for the merge; 0: the usual one */
 	struct merge_result result;
 	char *error;
 	struct trace_file trace;
@@ -210,6 +211,14 @@ static inline void fx_name(struct fixture *fx, uint64_t id, const char *text)
 	fx_frame2(fx, REC_NAME, FX_SOURCE, &head, sizeof(head), text, strlen(text));
 }
 
+/* Nothing older than this will come from the source. */
+static inline void fx_watermark(struct fixture *fx, uint16_t source, uint64_t at)
+{
+	uint64_t mark = FX_BOOT + at;
+
+	fx_frame(fx, REC_WATERMARK, source, &mark, sizeof(mark));
+}
+
 static inline void fx_end(struct fixture *fx)
 {
 	struct rec_end end = {.wait_status = 0};
@@ -228,7 +237,7 @@ static inline int fx_close_writer(struct fixture *fx)
 /* Merges into directory `out` of the fixture. */
 static inline int fx_merge(struct fixture *fx, const char *out, enum merge_kernel_events events)
 {
-	struct merge_options o = {.kernel_events = events};
+	struct merge_options o = {.kernel_events = events, .held_bytes = fx->held_bytes};
 
 	if (fx->w)
 		fx_close_writer(fx);
