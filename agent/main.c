@@ -16,6 +16,7 @@ static const struct agent_cmd commands[] = {
 	{"salvage", cmd_salvage, "merge what a killed `record` left behind"},
 	{"rec", cmd_rec, "show, verify or cut a recording"},
 	{"dump", cmd_dump, "print a .pb file as JSON lines or as a timeline"},
+	{"diff", cmd_diff, "compare two traces by meaning"},
 	{"check", cmd_check, "list what this machine allows"},
 };
 
