@@ -64,8 +64,9 @@ AGENT_SRC := $(wildcard agent/*.c agent/collect/*.c agent/output/*.c agent/serve
 UNIT_SRC  := $(wildcard tests/unit/*.c)
 BENCH_SRC := $(wildcard tests/bench/*.c)
 WORK_SRC  := $(wildcard tests/workloads/*.c)
+MODEL_SRC := $(filter-out tests/model/main.c,$(wildcard tests/model/*.c))
 ALL_C     := $(CORE_SRC) $(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC) $(UNIT_SRC) $(BENCH_SRC) $(WORK_SRC) \
-	$(wildcard tests/shim/*.c)
+	$(MODEL_SRC) tests/model/main.c $(wildcard tests/shim/*.c)
 
 CORE_O    := $(call obj,$(CORE_SRC)) $(PB_O)
 MAINS_O   := $(call obj,agent/main.c runtime/vdev/main.c)
@@ -74,13 +75,14 @@ LIBNRT  := $(BUILD)/lib/libnrt.so.1
 NTRACE  := $(BUILD)/bin/ntrace
 VDEV    := $(BUILD)/bin/ntrace-vdev
 UNIT    := $(BUILD)/tests/unit
+MODEL   := $(BUILD)/tests/model
 BENCHES := $(BENCH_SRC:tests/bench/%.c=$(BUILD)/bench/%)
 WORKS   := $(WORK_SRC:tests/workloads/%.c=$(BUILD)/workloads/%)
 PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: help setup all demo test test-unit test-cli lint asan tsan bench install clean test-programs
+.PHONY: help setup all demo test test-unit test-cli lint asan tsan bench bench-merge install clean test-programs
 
 help:
 	@echo 'ntrace $(VERSION)'
@@ -92,6 +94,7 @@ help:
 	@echo '  make asan     the tests under AddressSanitizer and UBSan'
 	@echo '  make tsan     the tests under ThreadSanitizer'
 	@echo '  make bench    benchmarks'
+	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS)'
 	@echo '  make install  to $$(DESTDIR)$$(PREFIX), now $(DESTDIR)$(PREFIX)'
 	@echo '  make clean    remove $(BUILD)/'
 	@echo 'V=1 shows commands, CI=1 makes warnings errors.'
@@ -120,6 +123,11 @@ tsan:
 
 bench: $(BENCHES) $(PROGRAMS) $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/bench/run.sh
+
+BENCH_EVENTS ?= 1000000 10000000 50000000
+bench-merge: $(BUILD)/bench/merge_events
+	$(Q)$(BUILD)/bench/merge_events $(BENCH_EVENTS)
+	$(Q)sh tests/bench/lttng_peer.sh $(BUILD)/bench/merge_events
 
 # The library goes to a private directory: the loader must not find it by chance in place of the vendor's.
 install: all
@@ -200,11 +208,16 @@ $(VDEV): $(call obj,$(VDEV_SRC)) $(CORE_O)
 		$(call pkg_libs,fuse3 libprotobuf-c libzstd libxxhash jansson)
 
 # Tests link everything but the two main.c; the public ABI is tested through the shared library.
-$(UNIT): $(call obj,$(UNIT_SRC)) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
+$(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC)) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
 		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC)))
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CXX) -o $@ $^ $(LDFLAGS_ALL) \
 		$(call pkg_libs,libbpf libelf fuse3 libprotobuf-c libzstd libxxhash jansson) -ldl
+
+$(MODEL): $(call obj,tests/model/main.c $(MODEL_SRC)) $(CORE_O)
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -o $@ $^ $(LDFLAGS_ALL) \
+		$(call pkg_libs,libprotobuf-c libzstd libxxhash jansson)
 
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(CORE_O) \
 		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(AGENT_SRC)))

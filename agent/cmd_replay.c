@@ -72,24 +72,6 @@ static const struct argp salvage_argp = {options, parse, "DIR",
 	"DIR.",
 	0, 0, 0};
 
-static const struct {
-	int error;
-	const char *text;
-} reasons[] = {
-	{-ENOENT, "there is no recording here; expected a directory `recording` with "
-		  "segment-*.ntrec"},
-	{-EPROTO, "not a recording of ntrace"},
-	{-EPROTONOSUPPORT, "the recording was made by a newer ntrace; use that version"},
-};
-
-static const char *reason(int error, const char *text)
-{
-	for (size_t i = 0; !text && i < sizeof(reasons) / sizeof(*reasons); i++)
-		if (reasons[i].error == error)
-			return reasons[i].text;
-	return text ? text : strerror(-error);
-}
-
 /* A cut last frame is what a kill leaves: salvage expects it. */
 static bool damaged(const struct rec_damage *d, bool salvage)
 {
@@ -106,7 +88,7 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 	int rc = merge_recording(a->rec, a->out, &how, &m, &error);
 
 	if (rc < 0) {
-		agent_message("%s: %s: %s", name, a->rec, reason(rc, error));
+		agent_message("%s: %s: %s", name, a->rec, error ? error : report_reason(rc));
 		merge_result_free(&m);
 		return agent_exit_for_input(rc);
 	}

@@ -14,7 +14,9 @@ static const struct agent_cmd commands[] = {
 	{"record", cmd_record, "run a command and record it, the driver's ioctls and the device"},
 	{"replay", cmd_replay, "merge a recording again"},
 	{"salvage", cmd_salvage, "merge what a killed `record` left behind"},
+	{"rec", cmd_rec, "show, verify or cut a recording"},
 	{"dump", cmd_dump, "print a .pb file as JSON lines or as a timeline"},
+	{"diff", cmd_diff, "compare two traces by meaning"},
 	{"check", cmd_check, "list what this machine allows"},
 };
 

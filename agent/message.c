@@ -34,6 +34,7 @@ static const struct {
 } input_codes[] = {
 	{-EPROTO, EXIT_DATA},
 	{-EBADMSG, EXIT_DATA},
+	{-ENODATA, EXIT_DATA},
 	{-EPROTONOSUPPORT, EXIT_DATA},
 	{-ENODATA, EXIT_DATA},
 	{-EFBIG, EXIT_DATA},

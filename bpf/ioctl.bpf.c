@@ -342,17 +342,21 @@ static long visit(void *map, const __u32 *tid, struct nev_inflight *in, void *ct
 	if (!w)
 		return 1;
 	w->open++;
+	if (in->announced)
+		return 0;
+	n = w->found_count;
+	if (start < w->before_ns && n < NEV_WALK_MAX) {
+		w->found[n] = *in;
+		/* The entry may have been given to another call meanwhile; then its first word has
+		 * changed. */
+		if (*(volatile __u64 *)&in->start_ns == start) {
+			in->announced = 1;
+			w->found_count = n + 1;
+			return 0;
+		}
+	}
 	if (start < w->oldest_ns)
 		w->oldest_ns = start;
-	n = w->found_count;
-	if (start >= w->before_ns || in->announced || n >= NEV_WALK_MAX)
-		return 0;
-	w->found[n] = *in;
-	/* The entry may have been given to another call meanwhile; then its first word has changed. */
-	if (*(volatile __u64 *)&in->start_ns != start)
-		return 0;
-	in->announced = 1;
-	w->found_count = n + 1;
 	return 0;
 }
 

@@ -124,7 +124,7 @@ struct nev_cpu {
 #define NEV_WALK_MAX 64
 struct nev_walk {
 	__u64 before_ns;   /* asked: entries that started before this and are not announced yet */
-	__u64 oldest_ns;   /* start of the oldest entry; all ones if there is none */
+	__u64 oldest_ns;   /* start of the oldest entry that is not announced; all ones: none */
 	__u32 open;	   /* entries seen */
 	__u32 found_count; /* of found[]; when it is full the rest stays for the next walk */
 	struct nev_inflight found[NEV_WALK_MAX];

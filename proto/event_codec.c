@@ -14,23 +14,20 @@
 #include "proto/event_codec.h"
 
 #include <assert.h>
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/delimited.h"
-
-enum pb_wire { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_LEN = 2, WIRE_FIXED32 = 5 };
+#include "proto/varint_fast.h"
 
 #define TAG(number, wire) ((uint8_t)((number) << 3 | (wire)))
 
 #define MAX_MESSAGE 0x7fffffffu /* protobuf's own limit: 2 GiB - 1 */
 #define PREFIX_GUESS 2		/* bytes of length prefix that most records need */
-#define WORD_SLACK 8		/* a varint is stored as a whole word */
 
 /* Prefix, 6 x u64, 7 x u32, field 16 with its two-byte tag, tag and length of the hint. */
-#define FIXED_BOUND (PB_MAX_VARINT + 6 * 11 + 7 * 6 + 12 + 6 + WORD_SLACK)
+#define FIXED_BOUND (PB_MAX_VARINT + 6 * 11 + 7 * 6 + 12 + 6 + PB_WORD_SLACK)
 /* Tag and length of the entry, of the key and of the value. */
 #define ATTR_BOUND (6 + 6 + 6)
 
@@ -75,51 +72,18 @@ int pb_buf_append(struct pb_buf *b, const void *data, size_t n)
 
 /* ---- encoder -------------------------------------------------------------------------------- */
 
-/* Moves the eight 7-bit groups of a 56-bit number into the low bits of eight bytes. */
-static inline uint64_t spread_groups(uint64_t v)
-{
-	v = (v & 0x000000000fffffffull) | (v & 0x00fffffff0000000ull) << 4;
-	v = (v & 0x00003fff00003fffull) | (v & 0x0fffc0000fffc000ull) << 2;
-	return (v & 0x007f007f007f007full) | (v & 0x3f803f803f803f80ull) << 1;
-}
-
-static inline void store_word(uint8_t *p, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-/* As pb_varint_put, but may scribble over the WORD_SLACK bytes that follow. */
-static inline uint8_t *put_varint(uint8_t *p, uint64_t v)
-{
-	const uint64_t more = 0x8080808080808080ull;
-	size_t n;
-
-	if (v < 0x80) {
-		*p = (uint8_t)v;
-		return p + 1;
-	}
-	if (v >> 56 == 0) {
-		n = ((64 - (unsigned)__builtin_clzll(v)) * 9 + 64) / 64; /* 2..8 */
-		store_word(p, spread_groups(v) | (more & ((1ull << (8 * (n - 1))) - 1)));
-		return p + n;
-	}
-	store_word(p, spread_groups(v & 0x00ffffffffffffffull) | more);
-	return p + 8 + pb_varint_put(p + 8, v >> 56);
-}
-
 static inline uint8_t *put_scalar(uint8_t *p, unsigned number, uint64_t v)
 {
 	if (v == 0)
 		return p;
 	*p = TAG(number, WIRE_VARINT);
-	return put_varint(p + 1, v);
+	return pb_varint_put_fast(p + 1, v);
 }
 
 static inline uint8_t *put_string(uint8_t *p, unsigned number, struct pb_str s)
 {
 	*p = TAG(number, WIRE_LEN);
-	p = put_varint(p + 1, s.len);
+	p = pb_varint_put_fast(p + 1, s.len);
 	if (s.len)
 		memcpy(p, s.s, s.len);
 	return p + s.len;
@@ -134,7 +98,7 @@ static uint8_t *put_attrs(uint8_t *p, const struct pb_attr *attrs, uint32_t coun
 				pb_varint_size(a->value.len) + a->value.len;
 
 		*p = TAG(12, WIRE_LEN);
-		p = put_varint(p + 1, size);
+		p = pb_varint_put_fast(p + 1, size);
 		p = put_string(p, 1, a->key);
 		p = put_string(p, 2, a->value);
 	}
@@ -162,7 +126,7 @@ static uint8_t *put_event(uint8_t *p, const struct ntrace_event_view *e)
 	if (e->has_nrta_seq_id) {
 		*p++ = 0x80; /* tag 16: two bytes */
 		*p++ = 0x01;
-		p = put_varint(p, e->nrta_seq_id);
+		p = pb_varint_put_fast(p, e->nrta_seq_id);
 	}
 	if (e->unknown.len)
 		memcpy(p, e->unknown.s, e->unknown.len);

@@ -53,6 +53,7 @@ struct capture {
 	uint64_t kernel_watermark;
 	int device_count; /* known when the recording begins */
 	int announced_devices;
+	uint64_t drained; /* records of the last drain */
 	uint32_t pids[MAX_PIDS]; /* processes whose memory is sampled */
 	unsigned pid_count;
 };
@@ -295,8 +296,12 @@ static int drain(struct capture *c)
 
 	if (n < 0)
 		return (int)n;
+	c->drained += (uint64_t)n;
 	n = ioctl_hooks_drain(c->hooks, on_kernel, c, &c->kernel_watermark);
-	return n < 0 ? (int)n : 0;
+	if (n < 0)
+		return (int)n;
+	c->drained += (uint64_t)n;
+	return 0;
 }
 
 /* ---- the loop ----------------------------------------------------------------------------- */
@@ -319,12 +324,14 @@ static int on_tick(struct capture *c)
 
 	if (read(c->tick_fd, &expirations, sizeof(expirations)) < 0)
 		return 0;
+	c->drained = 0;
 	rc = drain(c);
 	c->ticks++;
+	/* Behind the data that they close off; without any they can wait. */
+	if (rc == 0 && (c->drained || c->ticks % TICKS_PER_FLUSH == 0))
+		rc = put_watermarks(c);
 	if (rc == 0 && c->ticks % TICKS_PER_FLUSH == 0) {
 		rc = put_counters(c); /* no older than the records that are flushed with them */
-		if (rc == 0)
-			rc = put_watermarks(c);
 		if (rc == 0)
 			rc = rec_writer_flush(c->rec);
 		/* Last: a virtual device that hangs keeps us here. */
@@ -453,6 +460,8 @@ static int finish(struct capture *c)
 		rc = drain(c);
 	if (rc == 0)
 		rc = put_counters(c);
+	if (rc == 0)
+		rc = rec_writer_flush(c->rec); /* its bytes are counted */
 	if (rc == 0)
 		rc = sample(c);
 	if (rc == 0)

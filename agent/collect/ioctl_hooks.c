@@ -10,6 +10,10 @@
  * watermark is the older of the clock and the oldest call met on a CPU or open.  If a record that
  * is still being written bars the way to the noted end, the watermark stays where it was.
  *
+ * A call that is open for long does not hold the watermark: after OPEN_LONG_NS it is announced, and
+ * what is left to come of it is its end, which is not older than the clock that was read.  So the
+ * watermark is never further back than that and one drain, 200 ms at the most.
+ *
  * Counters and answers come through mapped memory and the walk runs as a program: the kernel skips
  * a hook whose CPU is inside a map operation of a system call, so a reader that looked values up by
  * system call would lose what it reads about.
@@ -537,7 +541,7 @@ static int announce(struct ioctl_hooks *h, const struct nev_inflight *in, uint64
 }
 
 /* Announces the calls that have been open for long; returns how many.  *oldest_ns is lowered to the
- * start of the oldest open call. */
+ * start of the oldest open call that is not announced. */
 static long drain_open(struct ioctl_hooks *h, uint64_t now, uint64_t *oldest_ns,
 	ioctl_hooks_fn on_batch, void *ctx)
 {

@@ -54,8 +54,8 @@ typedef int (*ioctl_hooks_fn)(void *ctx, const void *records, size_t size);
  * Walks the open calls, then drains the ring buffer up to where it ended just then.  A call that is open
  * for longer than 100 ms gives one NEV_IOCTL_START record (cpu NEV_CPU_READER, its own seq); these come first.
  * Returns the number of records or -errno, or what on_batch returned.
- * *ret_watermark: no record of a call that started before this time will come.  It never goes back,
- * and waits for the oldest open call, announced or not.
+ * *ret_watermark: nothing older will come, but for the start that the end of an announced call repeats.
+ * It never goes back, and waits for open calls only until they are announced: 200 ms at the most.
  */
 long ioctl_hooks_drain(
 	struct ioctl_hooks *h, ioctl_hooks_fn on_batch, void *ctx, uint64_t *ret_watermark);

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,13 +26,17 @@
 #include "runtime/trace/announce.h"
 
 #define MAX_STRANGERS 64
+/* A writer reads the clock, then takes its place in the ring.  One that loses its CPU in between leaves a
+ * record older than what was read meanwhile; this is how long that may be. */
+#define SLACK_NS 20000000ull
 
 struct followed {
 	struct runtime_source source;
 	struct ctl_reader *reader;
 	dev_t dev;
 	ino_t ino;
-	int fd; /* connection, -1 when it ended */
+	int fd;	   /* connection, -1 when it ended */
+	bool gone; /* the process is, and its rings were emptied since */
 };
 
 struct runtimes {
@@ -334,6 +339,7 @@ long runtimes_poll(struct runtimes *r, bool ended)
 			continue;
 		/* A closed connection means that the process closed its runtime or died. */
 		bool dead = ended || p.f->fd < 0;
+		bool gone = p.f->fd < 0 && kill(p.f->source.pid, 0) < 0 && errno == ESRCH;
 		long n = ctl_reader_poll(
 			p.f->reader, dead, clock_boot().ns, poll_batch, poll_name, &p);
 		if (p.sink_error)
@@ -344,6 +350,7 @@ long runtimes_poll(struct runtimes *r, bool ended)
 			cleanup_close(&p.f->fd);
 			continue;
 		}
+		p.f->gone = gone;
 		total += n;
 	}
 	return total;
@@ -356,6 +363,10 @@ bool runtimes_get(
 		return false;
 	*ret = r->list[i]->source;
 	*ret_watermark = ctl_reader_watermark(r->list[i]->reader, clock_boot().ns);
+	if (r->list[i]->gone)
+		*ret_watermark = UINT64_MAX;
+	else
+		*ret_watermark -= *ret_watermark < SLACK_NS ? *ret_watermark : SLACK_NS;
 	return true;
 }
 

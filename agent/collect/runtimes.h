@@ -60,7 +60,8 @@ long runtimes_poll(struct runtimes *r, bool ended);
 /* Tells all runtimes that the agent no longer wants events. */
 void runtimes_disable(struct runtimes *r);
 
-/* The i-th source and its watermark; returns false beyond the last. */
+/* The i-th source and its watermark: nothing older will come, all ones once its process is gone;
+ * returns false beyond the last. */
 bool runtimes_get(
 	const struct runtimes *r, unsigned i, struct runtime_source *ret, uint64_t *ret_watermark);
 

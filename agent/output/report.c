@@ -117,3 +117,21 @@ int report_kernel_events(const char *text, enum merge_kernel_events *ret)
 	}
 	return -EINVAL;
 }
+
+static const struct {
+	int error;
+	const char *text;
+} reasons[] = {
+	{-ENOENT, "there is no recording here; expected a directory `recording` with "
+		  "segment-*.ntrec"},
+	{-EPROTO, "not a recording of ntrace"},
+	{-EPROTONOSUPPORT, "the recording was made by a newer ntrace; use that version"},
+};
+
+const char *report_reason(int error)
+{
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
+		if (reasons[i].error == error)
+			return reasons[i].text;
+	return strerror(-error);
+}

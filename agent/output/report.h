@@ -20,4 +20,7 @@ uint64_t report_missing(const struct merge_result *m);
 /* Reads hint, extended or off; -EINVAL for anything else. */
 int report_kernel_events(const char *text, enum merge_kernel_events *ret);
 
+/* Why a recording could not be opened, for the codes of rec_reader_open; else strerror's text. */
+const char *report_reason(int error);
+
 #endif

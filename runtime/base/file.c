@@ -321,6 +321,22 @@ void outfile_write(struct outfile *f, const void *data, size_t size)
 	f->used += size;
 }
 
+void outfile_pause(struct outfile *f)
+{
+	flush_buffer(f);
+	if (f->fd >= 0 && close(f->fd) < 0 && !f->error && errno != EINTR)
+		f->error = -errno;
+	f->fd = -1;
+}
+
+int outfile_resume(struct outfile *f)
+{
+	f->fd = open(f->tmp_path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (f->fd < 0 && !f->error)
+		f->error = -errno;
+	return f->error;
+}
+
 /* 0 or -errno; -EEXIST when there is something called `to`. */
 static int rename_noreplace(const char *from, const char *to)
 {

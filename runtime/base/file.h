@@ -61,6 +61,10 @@ struct outfile {
 int outfile_open(struct outfile *f, const char *path);
 /* Appends; errors are kept and reported by commit. */
 void outfile_write(struct outfile *f, const void *data, size_t size);
+/* Flushes and gives the descriptor up; outfile_resume takes it again, before anything else is done with
+ * the file but outfile_abort.  0 or -errno. */
+void outfile_pause(struct outfile *f);
+int outfile_resume(struct outfile *f);
 /* Flushes and renames without replacing.  0 or -errno (then the file is gone, as by abort). */
 int outfile_commit(struct outfile *f);
 /* Removes the temporary file.  Harmless after commit and on a zeroed struct. */

@@ -29,23 +29,15 @@ static void add(struct lines *s, const char *format, ...)
 	va_end(ap);
 }
 
-static bool has_runtime(const struct load *l)
-{
-	for (size_t i = 0; i < l->source_count; i++)
-		if (l->sources[i].source >= REC_SOURCE_RUNTIME0)
-			return true;
-	return l->record_count > 0;
-}
-
 /* A lost header says nothing against them. */
-static bool has_hooks(const struct load *l)
+static bool has_hooks(const struct session *l)
 {
 	const char *const *hooks = l->header.info.hooks;
 
 	return !l->has_header || (hooks && *hooks);
 }
 
-static void about_hooks(struct lines *s, const struct load *l)
+static void about_hooks(struct lines *s, const struct session *l)
 {
 	if (!has_hooks(l)) {
 		add(s, "no kernel hook was active: driver requests");
@@ -65,7 +57,7 @@ static void about_hooks(struct lines *s, const struct load *l)
 		add(s, "ioctls of processes other than the command and its children");
 }
 
-static void about_tables(struct lines *s, const struct load *l)
+static void about_tables(struct lines *s, const struct session *l)
 {
 	if (!l->has_header) {
 		add(s, "the recording's header is lost: host, hooks and instance are not known");
@@ -77,7 +69,7 @@ static void about_tables(struct lines *s, const struct load *l)
 		add(s, "recorded with another request table: driver attributes may be misread");
 }
 
-static uint64_t counter(const struct load *l, enum rec_counter_id id)
+static uint64_t counter(const struct session *l, enum rec_counter_id id)
 {
 	uint64_t sum = 0;
 
@@ -87,13 +79,13 @@ static uint64_t counter(const struct load *l, enum rec_counter_id id)
 	return sum;
 }
 
-static void about_runtimes(struct lines *s, const struct load *l)
+static void about_runtimes(struct lines *s, const struct session *l)
 {
 	uint64_t refused = counter(l, REC_C_AGENT_REFUSED);
 	uint64_t failed = counter(l, REC_C_AGENT_FAILED);
 	uint64_t running = counter(l, REC_C_AGENT_LEFT_RUNNING);
 
-	if (!has_runtime(l) && (l->process_count || !has_hooks(l)))
+	if (!l->has_runtime && (l->process_count || !has_hooks(l)))
 		add(s, "host spans: no process announced a runtime of ours");
 	if (refused)
 		add(s, "host spans of %" PRIu64 " runtime%s whose announcement was refused",
@@ -107,9 +99,9 @@ static void about_runtimes(struct lines *s, const struct load *l)
 }
 
 /* Runs that a runtime of ours told are counted; what another runtime started is not known. */
-static void about_device(struct lines *s, const struct load *l, uint64_t device_runs)
+static void about_device(struct lines *s, const struct session *l, uint64_t device_runs)
 {
-	bool untold = !has_runtime(l) || counter(l, REC_C_AGENT_REFUSED) ||
+	bool untold = !l->has_runtime || counter(l, REC_C_AGENT_REFUSED) ||
 		      counter(l, REC_C_AGENT_FAILED);
 
 	if (device_runs)
@@ -120,7 +112,7 @@ static void about_device(struct lines *s, const struct load *l, uint64_t device_
 }
 
 uint32_t blind_lines(
-	const struct load *l, uint64_t device_runs, char lines[BLIND_LINES][BLIND_BYTES])
+	const struct session *l, uint64_t device_runs, char lines[BLIND_LINES][BLIND_BYTES])
 {
 	struct lines s = {.text = lines};
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "runtime/record/load.h"
+#include "runtime/record/session.h"
 #include "runtime/record/merge.h"
 
 #define BLIND_LINES (sizeof(((struct merge_result *)0)->blind) / BLIND_BYTES)
@@ -16,6 +16,6 @@
 /* Fills the lines; returns how many.  device_runs: executions on a device that were seen from
  * outside only. */
 uint32_t blind_lines(
-	const struct load *l, uint64_t device_runs, char lines[BLIND_LINES][BLIND_BYTES]);
+	const struct session *l, uint64_t device_runs, char lines[BLIND_LINES][BLIND_BYTES]);
 
 #endif

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EPOCH_2100 4102444800000000000ull
-
 /* Most that the snapshot's offset can be wrong by. */
 static uint64_t bracket(const struct clock_snapshot *s)
 {
@@ -23,48 +21,55 @@ static uint64_t distance(int64_t a, int64_t b)
 
 static bool plausible(const struct clock_snapshot *s)
 {
-	return s->boot_before <= s->boot_after && s->boot_after < EPOCH_2100 &&
-	       s->realtime < EPOCH_2100;
+	return s->boot_before <= s->boot_after && s->boot_after < CLOCK_EPOCH_2100 &&
+	       s->realtime < CLOCK_EPOCH_2100;
 }
 
-int clock_map_init(struct clock_map *m, const struct clock_snapshot *snapshots, size_t count)
+bool clock_map_find(struct clock_map *m, const struct clock_snapshot *s)
 {
-	const struct clock_snapshot *last = NULL;
+	if (m->known || !plausible(s))
+		return false;
+	m->offset = clock_snapshot_offset(s);
+	m->known = true;
+	return true;
+}
 
-	memset(m, 0, sizeof(*m));
-	m->steps = count ? calloc(count, sizeof(*m->steps)) : NULL;
-	if (count && !m->steps)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		const struct clock_snapshot *s = &snapshots[i];
-		int64_t offset = clock_snapshot_offset(s);
+static int add_step(struct clock_map *m, const struct clock_snapshot *s)
+{
+	if (m->step_count == m->step_cap) {
+		size_t cap = m->step_cap ? 2 * m->step_cap : 16;
+		struct clock_step *more = realloc(m->steps, cap * sizeof(*more));
 
-		if (!plausible(s))
-			continue;
-		if (!last) {
-			m->offset = offset;
-		} else if (distance(offset, clock_snapshot_offset(last)) >
-			   bracket(last) + bracket(s) + CLOCK_STEP_NS) {
-			m->steps[m->step_count++] = (struct clock_step){
-				.boot_ns = s->boot_before + bracket(s) / 2,
-				.old_offset = clock_snapshot_offset(last),
-				.new_offset = offset,
-			};
-		}
-		last = s;
+		if (!more)
+			return -ENOMEM;
+		m->steps = more;
+		m->step_cap = cap;
 	}
-	return last ? 0 : -ENODATA;
+	m->steps[m->step_count++] = (struct clock_step){
+		.boot_ns = s->boot_before + bracket(s) / 2,
+		.old_offset = clock_snapshot_offset(&m->last),
+		.new_offset = clock_snapshot_offset(s),
+	};
+	return 0;
+}
+
+int clock_map_add(struct clock_map *m, const struct clock_snapshot *s)
+{
+	int rc = 0;
+
+	if (!plausible(s))
+		return 0;
+	clock_map_find(m, s);
+	if (m->has_last && distance(clock_snapshot_offset(s), clock_snapshot_offset(&m->last)) >
+				   bracket(&m->last) + bracket(s) + CLOCK_STEP_NS)
+		rc = add_step(m, s);
+	m->last = *s;
+	m->has_last = true;
+	return rc;
 }
 
 void clock_map_free(struct clock_map *m)
 {
 	free(m->steps);
 	memset(m, 0, sizeof(*m));
-}
-
-bool clock_map_valid(const struct clock_map *m, uint64_t boot_ns)
-{
-	uint64_t real = clock_map_real(m, boot_ns);
-
-	return boot_ns != 0 && boot_ns < EPOCH_2100 && real < EPOCH_2100;
 }

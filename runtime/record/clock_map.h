@@ -5,6 +5,9 @@
  * One offset serves a whole recording, that of its first snapshot, so order and durations in the
  * output are those of BOOTTIME.  Snapshots that show that the realtime clock was set become steps:
  * they are reported, never applied.
+ *
+ * The merge finds the first snapshot before anything else (clock_map_find), then gives all of them as
+ * they come (clock_map_add), and converts when a record is written.
  */
 #ifndef NTRACE_RECORD_CLOCK_MAP_H
 #define NTRACE_RECORD_CLOCK_MAP_H
@@ -24,23 +27,34 @@ struct clock_step {
 	int64_t old_offset, new_offset;
 };
 
+/* Zero-initialise; clock_map_free at the end. */
 struct clock_map {
 	int64_t offset; /* REALTIME - BOOTTIME, used throughout */
+	bool known;	/* the offset is */
 	struct clock_step *steps;
-	size_t step_count;
+	size_t step_count, step_cap;
+	struct clock_snapshot last; /* that was added */
+	bool has_last;
 };
 
-/* Builds the map from the snapshots in the order of the recording.  0; -ENODATA when there are
- * none; -ENOMEM. */
-int clock_map_init(struct clock_map *m, const struct clock_snapshot *snapshots, size_t count);
+/* Takes the offset from a snapshot; false when that one cannot be true or the offset is known. */
+bool clock_map_find(struct clock_map *m, const struct clock_snapshot *s);
+/* Adds a snapshot, in the order of the recording; one that cannot be true is passed over.  0 or
+ * -ENOMEM. */
+int clock_map_add(struct clock_map *m, const struct clock_snapshot *s);
 void clock_map_free(struct clock_map *m);
-
-/* Is this a time at all: not zero, and before the year 2100 in both clocks? */
-bool clock_map_valid(const struct clock_map *m, uint64_t boot_ns);
 
 static inline uint64_t clock_map_real(const struct clock_map *m, uint64_t boot_ns)
 {
 	return boot_ns + (uint64_t)m->offset;
+}
+
+#define CLOCK_EPOCH_2100 4102444800000000000ull
+
+/* Is this a time at all: not zero, and before the year 2100 in both clocks? */
+static inline bool clock_map_valid(const struct clock_map *m, uint64_t boot_ns)
+{
+	return boot_ns - 1 < CLOCK_EPOCH_2100 - 1 && clock_map_real(m, boot_ns) < CLOCK_EPOCH_2100;
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frame.c - the checksum of frames: XXH3-64 of 16 bytes of the frame (type, source, size, time_ns)
- * followed by the payload, of which the low 32 bits count.
+ * frame.c - the checksums of a recording.  A frame's is that of 16 bytes of the frame (type, source,
+ * size, time_ns) followed by the payload, of which the low 32 bits count.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -30,4 +30,9 @@ uint32_t rec_frame_check(const struct rec_frame *f, const void *head, size_t hea
 	if (body_size)
 		XXH3_64bits_update(&state, body, body_size);
 	return (uint32_t)XXH3_64bits_digest(&state);
+}
+
+uint64_t rec_check(const void *data, size_t size)
+{
+	return XXH3_64bits(data, size);
 }

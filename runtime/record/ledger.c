@@ -52,57 +52,72 @@ static void catch_up(struct ledger *g, uint64_t found, enum rec_counter_id taken
 		g->value[first] += more;
 }
 
-/* What is in the recording against what its readers say they took. */
-static void compare_with_frames(struct ledger *g, const struct load *l, bool counted)
+void ledger_compare(struct ledger *g, const struct ledger_found *found)
 {
-	const struct rec_damage *d = &l->damage;
+	if (!found->ended && found->counted) {
+		catch_up(g, found->calls, REC_C_KERNEL_RECEIVED, REC_C_KERNEL_DONE,
+			REC_C_KERNEL_ENTERED);
+		catch_up(g, found->records - found->calls, REC_C_RUNTIME_DELIVERED,
+			REC_C_RUNTIME_EMITTED, REC_COUNTER_NONE);
+	}
 	uint64_t captured = g->value[REC_C_KERNEL_RECEIVED] + g->value[REC_C_RUNTIME_DELIVERED];
+	uint64_t known = found->records + g->value[REC_C_CUT_OUT] + g->value[REC_C_CUT_DAMAGED];
 
-	if (!counted)
-		captured = l->read_done;
+	g->value[REC_C_READER_OFFERED] = g->value[REC_C_KERNEL_DONE];
+	g->value[REC_C_READER_TAKEN] = g->value[REC_C_KERNEL_RECEIVED];
+	if (!found->counted)
+		captured = known;
 	g->value[REC_C_RECORDING_CAPTURED] = captured;
-	g->value[REC_C_RECORDING_READ] = l->read_done;
-	if (captured > l->read_done && (d->bad_frames || d->skipped_bytes || d->cut_bytes))
-		g->value[REC_C_RECORDING_DAMAGED] = captured - l->read_done;
+	g->value[REC_C_RECORDING_READ] = found->records;
+	if (captured > known && found->damaged)
+		g->value[REC_C_RECORDING_DAMAGED] = captured - known;
 }
 
-void ledger_capture(struct ledger *g, const struct load *l)
+void ledger_capture(struct ledger *g, const struct session *s)
 {
 	bool counted = false;
 
 	memset(g, 0, sizeof(*g));
-	for (size_t i = 0; i < l->counter_count; i++) {
-		uint32_t id = l->counters[i].id;
+	for (size_t i = 0; i < s->counter_count; i++) {
+		uint32_t id = s->counters[i].id;
 
-		g->value[id] += l->counters[i].value;
+		g->value[id] += s->counters[i].value;
 		counted |= id == REC_C_KERNEL_RECEIVED || id == REC_C_RUNTIME_DELIVERED;
 	}
-	if (!l->ended && counted) {
-		catch_up(g, l->read_calls, REC_C_KERNEL_RECEIVED, REC_C_KERNEL_DONE,
-			REC_C_KERNEL_ENTERED);
-		catch_up(g, l->read_done - l->read_calls, REC_C_RUNTIME_DELIVERED,
-			REC_C_RUNTIME_EMITTED, REC_COUNTER_NONE);
-	}
-	g->value[REC_C_READER_OFFERED] = g->value[REC_C_KERNEL_DONE];
-	g->value[REC_C_READER_TAKEN] = g->value[REC_C_KERNEL_RECEIVED];
-	compare_with_frames(g, l, counted);
+	struct ledger_found found = {.records = s->read_done,
+		.calls = s->read_calls,
+		.counted = counted,
+		.ended = s->ended,
+		.damaged = rec_damaged(&s->damage)};
+	ledger_compare(g, &found);
 }
 
-void ledger_add_timeline(struct ledger *g, const struct timeline *t)
+void ledger_add_process(struct ledger *g, const struct process *p)
 {
-	g->value[REC_C_MERGE_READ] += t->p->record_count + t->p->call_count;
-	g->value[REC_C_MERGE_WRITTEN] += t->written;
-	g->value[REC_C_MERGE_ANNOUNCED] += t->announced;
-	g->value[REC_C_MERGE_NOT_WANTED] += t->not_wanted;
-	g->value[REC_C_MERGE_START_LOST] += t->start_lost;
-	g->value[REC_C_MERGE_CLAMPED] += t->clamped;
-	g->value[REC_C_MERGE_CLAMPED_NS] += t->clamped_ns;
+	const struct {
+		uint32_t id;
+		uint64_t value;
+	} rows[] = {
+		{REC_C_MERGE_READ, p->read},
+		{REC_C_MERGE_WRITTEN, p->written},
+		{REC_C_MERGE_ANNOUNCED, p->announced + p->announced_again},
+		{REC_C_MERGE_NOT_WANTED, p->not_wanted},
+		{REC_C_MERGE_START_LOST, p->start_lost},
+		{REC_C_MERGE_CLAMPED, p->clamped},
+		{REC_C_MERGE_CLAMPED_NS, p->clamped_ns},
+		{REC_C_MERGE_LATE, p->late},
+		{REC_C_MERGE_LATE_NS, p->late_ns},
+		{REC_C_MERGE_EXIT_MISSED, p->exit_missed},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		g->value[rows[i].id] += rows[i].value;
 }
 
-void ledger_add_invalid(struct ledger *g, const struct load *l)
+void ledger_add_invalid(struct ledger *g, const struct session *s)
 {
-	g->value[REC_C_MERGE_READ] += l->invalid;
-	g->value[REC_C_MERGE_INVALID] += l->invalid;
+	g->value[REC_C_MERGE_READ] += s->invalid;
+	g->value[REC_C_MERGE_INVALID] += s->invalid;
 }
 
 static bool stage_balanced(const struct ledger *g, const char *stage)
@@ -127,7 +142,8 @@ static bool stages_balanced(const struct ledger *g)
 
 bool ledger_balanced(const struct ledger *g, uint64_t seq_gaps, bool ended)
 {
-	uint64_t explained = g->value[REC_C_KERNEL_RING_FULL] + g->value[REC_C_RECORDING_DAMAGED];
+	uint64_t explained = g->value[REC_C_KERNEL_RING_FULL] + g->value[REC_C_RECORDING_DAMAGED] +
+			     g->value[REC_C_CUT_OUT] + g->value[REC_C_CUT_DAMAGED];
 
 	if (ended && (seq_gaps > explained || g->value[REC_C_KERNEL_LEFT]))
 		return false;

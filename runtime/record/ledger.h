@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/record/load.h"
+#include "runtime/record/process.h"
 #include "runtime/record/recording.h"
-#include "runtime/record/timeline.h"
+#include "runtime/record/session.h"
 
 enum rec_counter_kind { REC_KIND_IN, REC_KIND_OUT, REC_KIND_LOST, REC_KIND_NOTE };
 
@@ -31,14 +31,26 @@ struct ledger {
 	uint64_t value[REC_COUNTER_MAX];
 };
 
+/* What is in the recording, to be held against what its readers say they took. */
+struct ledger_found {
+	uint64_t records; /* runtime records and finished calls */
+	uint64_t calls;	  /* finished calls among them */
+	bool counted;	  /* there are counters of records that were taken */
+	bool ended;	  /* REC_END */
+	bool damaged;
+};
+
+/* Fills the stages reader and recording from the counters and what was found. */
+void ledger_compare(struct ledger *g, const struct ledger_found *found);
+
 /* The stages up to the recording: newest counters summed over sources, cores and CPUs. */
-void ledger_capture(struct ledger *g, const struct load *l);
+void ledger_capture(struct ledger *g, const struct session *s);
 
 /* Adds the merge stage of one process. */
-void ledger_add_timeline(struct ledger *g, const struct timeline *t);
+void ledger_add_process(struct ledger *g, const struct process *p);
 
 /* Adds records that belong to no process because their contents are impossible. */
-void ledger_add_invalid(struct ledger *g, const struct load *l);
+void ledger_add_invalid(struct ledger *g, const struct session *s);
 
 /* Does every stage's identity hold, do counters explain the gaps in the sequence numbers, and was
  * the kernel's ring buffer emptied?  A recorder that died leaves counters older than its last

@@ -1,292 +1,320 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * merge.c - drives the stages: load, then for each process pair, order, link and the four writers.
+ * merge.c - drives the merge: frames go in at the front (session, ingest), and whatever is safe to
+ * write comes out at the back (held, timeline, encode, output).
  *
- * The four files of a process appear together or not at all: they are written under temporary
- * names, trace_info.pb last, and what was committed is taken back when a later one fails.
- * Processes stand for themselves: those written before a failure stay.
+ * One pass over the recording, in its order.  Only the first clock snapshot is looked for beforehand,
+ * because without it no time can be told; it stands near the beginning unless that is damaged.
  */
 #include "runtime/record/merge.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/record/blind.h"
+#include "runtime/record/held.h"
+#include "runtime/record/ingest.h"
 #include "runtime/record/ledger.h"
-#include "runtime/record/load.h"
-#include "runtime/record/out.h"
+#include "runtime/record/output.h"
+#include "runtime/record/process.h"
+#include "runtime/record/session.h"
 #include "runtime/record/timeline.h"
 
-#define MAX_INSTANCE 64
-
-enum out_file { FILE_NTRACE, FILE_CPU_UTIL, FILE_HOST_MEM, FILE_TRACE_INFO, FILE_COUNT };
-
-static const struct {
-	const char *name, *type;
-} file_names[FILE_COUNT] = {
-	[FILE_NTRACE] = {"ntrace.pb", "ntrace"},
-	[FILE_CPU_UTIL] = {"cpu_util.pb", "cpu_util"},
-	[FILE_HOST_MEM] = {"host_mem.pb", "host_mem"},
-	[FILE_TRACE_INFO] = {"trace_info.pb", "trace_info"},
-};
-
-/* The files of one process while they are being written. */
-struct file_set {
-	char *dir;
-	char *path[FILE_COUNT];
-	struct outfile file[FILE_COUNT];
-	unsigned opened, committed;
-	uint64_t messages[FILE_COUNT];
-};
-
 struct merger {
-	struct load load;
-	const char *out_dir;
+	struct session session;
+	struct processes processes;
+	struct held held;
+	struct ingest ingest;
+	struct timeline timeline;
+	struct output output;
 	struct merge_result *ret;
-	char **ret_error;
 	struct ledger capture; /* the stages before the merge */
 	struct ledger total;   /* with the merge of all processes */
-	uint64_t device_runs;
+	const volatile sig_atomic_t *cancel; /* as in merge_options */
 };
 
-static int fail(struct merger *m, int error, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+/* ---- processes ---------------------------------------------------------------------------- */
 
-/* Says what failed; the first saying counts. */
-static int fail(struct merger *m, int error, const char *format, ...)
+void processes_free(struct processes *p)
 {
-	va_list ap;
-
-	if (*m->ret_error)
-		return error;
-	va_start(ap, format);
-	if (vasprintf(m->ret_error, format, ap) < 0)
-		*m->ret_error = NULL;
-	va_end(ap);
-	return error;
+	for (size_t i = 0; i < p->count; i++)
+		pb_buf_free(&p->list[i].buf);
+	free(p->list);
+	map64_free(&p->pids);
+	*p = (struct processes){0};
 }
 
-/* ---- a process's files -------------------------------------------------------------------- */
-
-/* The instance becomes part of a path and comes from a file: only harmless characters stay. */
-static void instance_name(const struct load *l, char name[MAX_INSTANCE + 1])
+int64_t process_of(struct processes *p, uint32_t pid)
 {
-	const char *s = l->header.info.instance_id;
-	size_t n = 0;
+	const uint64_t *known;
 
-	for (; s && *s && n < MAX_INSTANCE; s++) {
-		bool plain = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') ||
-			     (*s >= '0' && *s <= '9') || *s == '-' || *s == '_' ||
-			     (*s == '.' && n > 0);
-		name[n++] = plain ? *s : '_';
-	}
-	name[n] = '\0';
-	if (n == 0)
-		snprintf(name, MAX_INSTANCE + 1, "unknown");
+	if (p->count && p->list[p->last].pid == pid)
+		return (int64_t)p->last;
+	known = map64_find(&p->pids, (uint64_t)pid + 1);
+	if (known)
+		return (int64_t)(p->last = *known);
+	if (session_grow(&p->list, &p->cap, p->count + 1, sizeof(*p->list)) < 0 ||
+		map64_put(&p->pids, (uint64_t)pid + 1, p->count) < 0)
+		return -ENOMEM;
+	p->list[p->count] = (struct process){.pid = pid};
+	p->last = p->count++;
+	return (int64_t)p->last;
 }
 
-static void file_set_discard(struct file_set *s)
+static int open_process(void *ctx, struct process *p)
 {
-	for (unsigned i = 0; i < s->opened; i++)
-		outfile_abort(&s->file[i]);
-	for (unsigned i = 0; i < s->committed; i++)
-		unlink(s->path[i]);
-	if (s->dir)
-		rmdir(s->dir); /* made by this run; fails if anything else is in it */
+	struct merger *m = ctx;
+
+	return output_open(&m->output, p);
 }
 
-static void file_set_free(struct file_set *s)
-{
-	for (unsigned i = 0; i < FILE_COUNT; i++)
-		free(s->path[i]);
-	free(s->dir);
-}
+/* ---- frames ------------------------------------------------------------------------------- */
 
-static int file_set_open(struct merger *m, struct file_set *s, uint32_t pid)
+/* Finds the first clock snapshot; then the frames stand at their beginning again. */
+static int find_clock(struct merger *m, const struct merge_frames *frames)
 {
-	char instance[MAX_INSTANCE + 1];
-	_cleanup_free_ char *base = NULL;
+	const struct rec_frame *f;
+	const uint8_t *payload;
 	int rc;
 
-	instance_name(&m->load, instance);
-	if (asprintf(&base, "%s/%s_pid_%u", m->out_dir, instance, pid) < 0) {
-		base = NULL;
-		return fail(m, -ENOMEM, "out of memory");
+	while (!m->session.clock.known && (rc = frames->next(frames->ctx, &f, &payload)) > 0) {
+		struct clock_snapshot s;
+
+		if (f->type != REC_CLOCK || f->size < sizeof(s))
+			continue;
+		memcpy(&s, payload, sizeof(s));
+		clock_map_find(&m->session.clock, &s);
 	}
-	rc = file_mkdir_unique(base, &s->dir);
-	if (rc < 0)
-		return fail(m, rc, "cannot create %s: %s", base, strerror(-rc));
-	for (unsigned i = 0; i < FILE_COUNT; i++) {
-		if (asprintf(&s->path[i], "%s/%s", s->dir, file_names[i].name) < 0) {
-			s->path[i] = NULL;
-			return fail(m, -ENOMEM, "out of memory");
-		}
-		rc = outfile_open(&s->file[i], s->path[i]);
-		if (rc < 0)
-			return fail(m, rc, "cannot create %s: %s", s->path[i], strerror(-rc));
-		s->opened++;
-	}
+	if (!m->session.clock.known)
+		return rc < 0 ? rc : -ENODATA;
+	frames->rewind(frames->ctx);
 	return 0;
 }
 
-static int file_set_write(struct merger *m, struct file_set *s, struct timeline *t)
+static int release(struct merger *m, uint64_t before)
 {
-	struct out_profile profiles[FILE_TRACE_INFO];
+	int rc;
+
+	if (before <= m->ingest.released)
+		return 0;
+	rc = held_release(&m->held, before, timeline_item, &m->timeline);
+	m->ingest.released = before;
+	return rc;
+}
+
+static int take_frame(struct merger *m, const struct rec_frame *f, const uint8_t *payload)
+{
+	int rc;
+
+	switch (f->type) {
+	case REC_RUNTIME:
+		return ingest_runtime(&m->ingest, f, payload);
+	case REC_KERNEL:
+		return ingest_kernel(&m->ingest, f, payload);
+	case REC_WATERMARK:
+		rc = ingest_watermark(&m->ingest, f, payload);
+		return rc < 0 ? rc : release(m, ingest_safe(&m->ingest));
+	case REC_PROCESS:
+		rc = ingest_join(&m->ingest, f->source);
+		if (rc < 0)
+			return rc;
+		/* fall through */
+	default:
+		return session_frame(&m->session, f, payload);
+	}
+}
+
+static int cancelled(struct merger *m)
+{
+	if (!m->cancel || !*m->cancel)
+		return 0;
+	return output_fail(&m->output, -ECANCELED, "interrupted");
+}
+
+static int take_frames(struct merger *m, const struct merge_frames *frames)
+{
+	const struct rec_frame *f;
+	const uint8_t *payload;
+	int rc;
+
+	while ((rc = frames->next(frames->ctx, &f, &payload)) > 0) {
+		rc = cancelled(m);
+		if (rc == 0)
+			rc = take_frame(m, f, payload);
+		if (rc < 0)
+			return rc;
+	}
+	m->session.damage = frames->damage(frames->ctx);
+	if (rc == 0)
+		rc = ingest_end(&m->ingest);
+	return rc < 0 ? rc : release(m, UINT64_MAX);
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+static int compare_pids(const void *a, const void *b)
+{
+	uint32_t x = ((const struct process *)a)->pid, y = ((const struct process *)b)->pid;
+
+	return (x > y) - (x < y);
+}
+
+static int end_process(struct merger *m, struct process *p)
+{
 	struct ledger g = m->capture;
-	uint32_t pid = t->p->pid;
-	int rc = out_ntrace(t, &s->file[FILE_NTRACE], &s->messages[FILE_NTRACE]);
+	int rc = p->files ? 0 : output_open(&m->output, p);
 
+	ledger_add_process(&g, p);
+	ledger_add_invalid(&g, &m->session);
 	if (rc == 0)
-		rc = out_cpu_util(&m->load, &s->file[FILE_CPU_UTIL], &s->messages[FILE_CPU_UTIL]);
+		rc = timeline_end(&m->timeline, p);
 	if (rc == 0)
-		rc = out_host_mem(
-			&m->load, pid, &s->file[FILE_HOST_MEM], &s->messages[FILE_HOST_MEM]);
-	for (unsigned i = 0; i < FILE_TRACE_INFO; i++)
-		profiles[i] = (struct out_profile){
-			file_names[i].name, file_names[i].type, s->messages[i], s->file[i].bytes};
-	ledger_add_timeline(&g, t);
-	ledger_add_invalid(&g, &m->load);
-	if (rc == 0)
-		rc = out_trace_info(t, &g, profiles, FILE_TRACE_INFO, &s->file[FILE_TRACE_INFO]);
-	return rc < 0 ? fail(m, rc, "cannot write below %s: %s", s->dir, strerror(-rc)) : 0;
-}
-
-static int file_set_commit(struct merger *m, struct file_set *s)
-{
-	for (unsigned i = 0; i < FILE_COUNT; i++) {
-		int rc = outfile_commit(&s->file[i]);
-		if (rc < 0)
-			return fail(m, rc, "cannot write %s: %s", s->path[i], strerror(-rc));
-		s->committed++;
-	}
+		rc = output_commit(&m->output, p, &g, &m->ret->outputs[m->ret->output_count]);
+	if (rc < 0)
+		return rc;
+	m->ret->output_count++;
+	ledger_add_process(&m->total, p);
 	return 0;
 }
 
-/* ---- a process ---------------------------------------------------------------------------- */
-
-static void note_output(struct merger *m, struct file_set *s, const struct timeline *t)
+/* Commits the processes, in the order of their pids. */
+static int end_processes(struct merger *m)
 {
-	m->ret->outputs[m->ret->output_count++] = (struct merge_output){
-		.pid = t->p->pid,
-		.dir = s->dir,
-		.events = s->messages[FILE_NTRACE],
-		.cpu_samples = s->messages[FILE_CPU_UTIL],
-		.mem_samples = s->messages[FILE_HOST_MEM],
-		.spans = t->spans,
-		.open_spans = t->open_spans,
-		.kernel_spans = t->kernel_spans,
-	};
-	s->dir = NULL;
-	m->device_runs += t->device_runs;
-	ledger_add_timeline(&m->total, t);
-}
+	struct processes *p = &m->processes;
+	int rc = 0;
 
-static int write_process(struct merger *m, struct timeline *t)
-{
-	struct file_set s = {0};
-	int rc = file_set_open(m, &s, t->p->pid);
-
-	if (rc == 0)
-		rc = file_set_write(m, &s, t);
-	if (rc == 0)
-		rc = file_set_commit(m, &s);
-	if (rc == 0)
-		note_output(m, &s, t);
-	else
-		file_set_discard(&s);
-	file_set_free(&s);
+	ledger_capture(&m->capture, &m->session);
+	m->total = m->capture;
+	if (p->count == 0)
+		return 0;
+	qsort(p->list, p->count, sizeof(*p->list), compare_pids);
+	m->ret->outputs = calloc(p->count, sizeof(*m->ret->outputs));
+	if (!m->ret->outputs)
+		return -ENOMEM;
+	m->session.process_count = p->count;
+	for (size_t i = 0; rc == 0 && i < p->count; i++) {
+		rc = cancelled(m);
+		if (rc == 0)
+			rc = end_process(m, &p->list[i]);
+	}
 	return rc;
 }
-
-static int merge_process(
-	struct merger *m, const struct load_process *p, const struct merge_options *options)
-{
-	struct timeline t;
-	int rc;
-
-	if (options->cancel && *options->cancel)
-		return fail(m, -ECANCELED, "interrupted");
-	timeline_init(&t, &m->load, p, options->kernel_events);
-	t.cancel = options->cancel;
-	rc = timeline_pair(&t);
-	if (rc == 0)
-		rc = timeline_order(&t);
-	if (rc == 0)
-		rc = timeline_link(&t);
-	if (rc < 0)
-		fail(m, rc, "cannot merge process %u: %s", p->pid, strerror(-rc));
-	else
-		rc = write_process(m, &t);
-	timeline_free(&t);
-	return rc;
-}
-
-/* ---- the whole ---------------------------------------------------------------------------- */
 
 static void fill_result(struct merger *m)
 {
 	struct merge_result *r = m->ret;
-	const struct load *l = &m->load;
+	const struct session *s = &m->session;
+	uint64_t device_runs = 0;
 
-	ledger_add_invalid(&m->total, l);
+	for (size_t i = 0; i < m->processes.count; i++)
+		device_runs += m->processes.list[i].device_runs;
+	ledger_add_invalid(&m->total, s);
 	for (uint32_t id = 0; id < REC_COUNTER_MAX; id++)
 		r->ledger[id] = (struct merge_ledger_row){id, m->total.value[id]};
 	r->lost = ledger_lost(&m->total);
-	r->seq_gaps = l->seq_gaps;
-	r->balanced = ledger_balanced(&m->total, l->seq_gaps, l->ended);
-	r->ended = l->ended;
-	r->end = l->end;
-	r->is_virtual = l->is_virtual;
-	r->damage = l->damage;
-	r->blind_count = blind_lines(l, m->device_runs, r->blind);
+	r->seq_gaps = s->seq_gaps;
+	r->balanced = ledger_balanced(&m->total, s->seq_gaps, s->ended);
+	r->ended = s->ended;
+	r->end = s->end;
+	r->is_virtual = s->is_virtual;
+	r->damage = s->damage;
+	r->spilled = m->held.spilled;
+	r->blind_count = blind_lines(s, device_runs, r->blind);
 }
 
-static int merge_processes(struct merger *m, const struct merge_options *options)
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+static int init(struct merger *m, const char *out_dir, const struct merge_options *options,
+	char **ret_error)
 {
-	const struct load *l = &m->load;
-	unsigned made;
+	int rc = session_init(&m->session);
+
+	m->cancel = options->cancel;
+	m->output = (struct output){.session = &m->session,
+		.dir = out_dir,
+		.kernel_events = options->kernel_events,
+		.ret_error = ret_error};
+	held_init(&m->held, options->held_bytes, output_temporary, &m->output);
+	if (rc == 0)
+		rc = ingest_init(&m->ingest, &m->session, &m->held, &m->processes);
+	if (rc == 0)
+		rc = timeline_init(
+			&m->timeline, &m->session, &m->processes, options->kernel_events);
+	m->timeline.open = open_process;
+	m->timeline.ctx = m;
+	m->timeline.encoder.flush = output_flush;
+	m->timeline.encoder.ctx = &m->output;
+	return rc;
+}
+
+static void done(struct merger *m)
+{
+	for (size_t i = 0; i < m->processes.count; i++)
+		output_discard(&m->output, &m->processes.list[i]);
+	output_end(&m->output);
+	ingest_free(&m->ingest);
+	held_free(&m->held);
+	timeline_free(&m->timeline);
+	processes_free(&m->processes);
+	session_free(&m->session);
+}
+
+int merge_frames(const struct merge_frames *frames, const char *name, const char *out_dir,
+	const struct merge_options *options, struct merge_result *ret, char **ret_error)
+{
+	struct merger m = {.ret = ret};
 	int rc;
 
-	if (l->process_count == 0)
-		return 0;
-	m->ret->outputs = calloc(l->process_count, sizeof(*m->ret->outputs));
-	if (!m->ret->outputs)
-		return fail(m, -ENOMEM, "out of memory");
-	rc = file_mkdirs(m->out_dir, &made);
-	if (rc < 0)
-		return fail(m, rc, "cannot create %s: %s", m->out_dir, strerror(-rc));
-	for (size_t i = 0; rc == 0 && i < l->process_count; i++)
-		rc = merge_process(m, &l->processes[i], options);
-	if (rc < 0)
-		file_mkdirs_undo(m->out_dir, made);
+	memset(ret, 0, sizeof(*ret));
+	*ret_error = NULL;
+	rc = init(&m, out_dir, options, ret_error);
+	if (rc == 0)
+		rc = find_clock(&m, frames);
+	if (rc == -ENODATA)
+		output_fail(&m.output, rc,
+			"%s holds no clock snapshot, so no time in it can be told", name);
+	if (rc == 0)
+		rc = take_frames(&m, frames);
+	if (rc == 0)
+		rc = end_processes(&m);
+	if (rc == 0)
+		fill_result(&m);
+	done(&m);
 	return rc;
+}
+
+static int reader_next(void *ctx, const struct rec_frame **ret_frame, const uint8_t **ret_payload)
+{
+	return rec_reader_next(ctx, ret_frame, ret_payload);
+}
+
+static void reader_rewind(void *ctx)
+{
+	rec_reader_rewind(ctx);
+}
+
+static struct rec_damage reader_damage(void *ctx)
+{
+	return rec_reader_damage(ctx);
 }
 
 int merge_recording(const char *rec_path, const char *out_dir, const struct merge_options *options,
 	struct merge_result *ret, char **ret_error)
 {
-	struct merger m = {.out_dir = out_dir, .ret = ret, .ret_error = ret_error};
-	int rc;
+	struct merge_frames frames = {
+		.next = reader_next, .rewind = reader_rewind, .damage = reader_damage};
+	struct rec_reader *reader;
+	int rc = rec_reader_open(rec_path, &reader);
 
 	memset(ret, 0, sizeof(*ret));
 	*ret_error = NULL;
-	rc = load_recording(rec_path, &m.load);
-	if (rc == -ENODATA)
-		fail(&m, rc, "%s holds no clock snapshot, so no time in it can be told", rec_path);
-	if (rc == 0) {
-		ledger_capture(&m.capture, &m.load);
-		m.total = m.capture;
-		rc = merge_processes(&m, options);
-	}
-	if (rc == 0)
-		fill_result(&m);
-	load_free(&m.load);
+	if (rc < 0)
+		return rc;
+	frames.ctx = reader;
+	rc = merge_frames(&frames, rec_path, out_dir, options, ret, ret_error);
+	rec_reader_close(reader);
 	return rc;
 }
 

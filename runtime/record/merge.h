@@ -10,6 +10,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "runtime/record/recording.h"
@@ -25,6 +26,7 @@ struct merge_options {
 	/* When it becomes non-zero the merge ends with -ECANCELED and leaves nothing half-written: a
 	 * process has all its files or none.  May be NULL. */
 	const volatile sig_atomic_t *cancel;
+	size_t held_bytes; /* memory for events that wait for their turn; 0: 256 MiB */
 };
 
 /* What was written for one process. */
@@ -32,6 +34,7 @@ struct merge_output {
 	uint32_t pid;
 	char *dir; /* <out>/<instance>_pid_<pid>, with _2, _3 ... when that existed */
 	uint64_t events, cpu_samples, mem_samples; /* messages per file */
+	uint64_t bytes;				   /* of ntrace.pb */
 	uint64_t spans;				   /* of the runtime, whole */
 	uint64_t kernel_spans;			   /* whole */
 	uint64_t open_spans;			   /* of both: their end was not seen */
@@ -53,6 +56,7 @@ struct merge_result {
 	bool is_virtual;
 	struct rec_end end;
 	struct rec_damage damage;
+	uint64_t spilled;   /* events that waited in the temporary file */
 	char blind[8][160]; /* what the active hooks could not see, one line each */
 	uint32_t blind_count;
 };
@@ -67,5 +71,18 @@ struct merge_result {
 int merge_recording(const char *rec_path, const char *out_dir, const struct merge_options *options,
 	struct merge_result *ret, char **ret_error);
 void merge_result_free(struct merge_result *r);
+
+/* Frames from elsewhere than a recording's directory, as rec_reader gives them. */
+struct merge_frames {
+	/* 1 and a frame that is valid until the next call, 0 at the end, -errno. */
+	int (*next)(void *ctx, const struct rec_frame **ret_frame, const uint8_t **ret_payload);
+	void (*rewind)(void *ctx);
+	struct rec_damage (*damage)(void *ctx);
+	void *ctx;
+};
+
+/* As merge_recording.  out_dir NULL: nothing is kept, ntrace.pb goes to /dev/null. */
+int merge_frames(const struct merge_frames *frames, const char *name, const char *out_dir,
+	const struct merge_options *options, struct merge_result *ret, char **ret_error);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * out_host.c - cpu_util.pb and host_mem.pb: what the host did meanwhile.
+ * out_host.c - cpu_util.pb and host_mem.pb: what the host did meanwhile, encoded as it comes.
  *
  * Utilisation is busy/total between two samples of the same CPU, in hundredths of a percent by
  * integer division, so that it is the same number on any machine.
@@ -10,22 +10,21 @@
 
 #include "proto/delimited.h"
 #include "proto/neuron_trace.pb-c.h"
-#include "runtime/record/out.h"
+#include "runtime/record/session.h"
 
 /* Large enough for the messages of this file, which hold three numbers. */
 #define SMALL_MESSAGE 64
 
-static int write_message(struct outfile *f, const ProtobufCMessage *m)
+static int write_message(struct pb_buf *to, const ProtobufCMessage *m)
 {
-	uint8_t prefix[PB_MAX_VARINT], body[SMALL_MESSAGE];
-	size_t size = protobuf_c_message_get_packed_size(m);
+	uint8_t text[PB_MAX_VARINT + SMALL_MESSAGE];
+	size_t size = protobuf_c_message_get_packed_size(m), prefix;
 
-	if (size > sizeof(body))
+	if (size > SMALL_MESSAGE)
 		return -EMSGSIZE;
-	outfile_write(f, prefix, pb_varint_put(prefix, size));
-	protobuf_c_message_pack(m, body);
-	outfile_write(f, body, size);
-	return 0;
+	prefix = pb_varint_put(text, size);
+	protobuf_c_message_pack(m, text + prefix);
+	return pb_buf_append(to, text, prefix + size);
 }
 
 /* ---- cpu_util ----------------------------------------------------------------------------- */
@@ -71,58 +70,60 @@ static bool anything_passed(
 	return false;
 }
 
-static int write_interval(const struct load *l, const struct load_cpu *from,
-	const struct load_cpu *to, struct outfile *f, uint64_t *messages)
+int session_cpu(struct session *s, uint64_t time, const struct sampler_cpu *b, size_t count)
 {
-	const struct sampler_cpu *a = l->cpu_rows + from->first, *b = l->cpu_rows + to->first;
+	const struct sampler_cpu *a = s->last_cpus;
 	size_t hint = 0;
 
-	if (!anything_passed(a, from->count, b, to->count))
+	if (!a || !anything_passed(a, s->last_cpu_count, b, count))
 		return 0;
-	for (size_t i = 0; i < to->count; i++) {
-		const struct sampler_cpu *before = find_cpu(a, from->count, b[i].cpu, &hint);
+	for (size_t i = 0; i < count; i++) {
+		const struct sampler_cpu *before = find_cpu(a, s->last_cpu_count, b[i].cpu, &hint);
 		Ntff__CpuUtil m = NTFF__CPU_UTIL__INIT;
 
 		if (!before)
 			continue; /* came up in this interval */
 		m.cpu = b[i].cpu;
-		m.timestamp = clock_map_real(&l->clock, to->time);
+		m.timestamp = clock_map_real(&s->clock, time);
 		m.util =
 			percent(growth(before->busy, b[i].busy), growth(before->total, b[i].total));
-		int rc = write_message(f, &m.base);
+		int rc = write_message(&s->cpu, &m.base);
 		if (rc < 0)
 			return rc;
-		++*messages;
+		s->cpu_messages++;
 	}
 	return 0;
-}
-
-int out_cpu_util(const struct load *l, struct outfile *f, uint64_t *ret_messages)
-{
-	int rc = 0;
-
-	*ret_messages = 0;
-	for (size_t i = 1; rc == 0 && i < l->cpu_count; i++)
-		rc = write_interval(l, &l->cpus[i - 1], &l->cpus[i], f, ret_messages);
-	return rc;
 }
 
 /* ---- host_mem ----------------------------------------------------------------------------- */
 
-int out_host_mem(const struct load *l, uint32_t pid, struct outfile *f, uint64_t *ret_messages)
+const struct session_mem *session_mem(const struct session *s, uint32_t pid)
 {
-	*ret_messages = 0;
-	for (size_t i = 0; i < l->mem_count; i++) {
-		Ntff__HostMemUsage m = NTFF__HOST_MEM_USAGE__INIT;
+	for (size_t i = 0; i < s->mem_count; i++)
+		if (s->mems[i].pid == pid)
+			return &s->mems[i];
+	return NULL;
+}
 
-		if (l->mems[i].pid != pid)
-			continue;
-		m.timestamp = clock_map_real(&l->clock, l->mems[i].time);
-		m.usage = (int64_t)l->mems[i].rss_bytes;
-		int rc = write_message(f, &m.base);
-		if (rc < 0)
-			return rc;
-		++*ret_messages;
-	}
-	return 0;
+static struct session_mem *mem_of(struct session *s, uint32_t pid)
+{
+	struct session_mem *m = (struct session_mem *)session_mem(s, pid);
+
+	if (m || session_grow(&s->mems, &s->mem_cap, s->mem_count + 1, sizeof(*s->mems)) < 0)
+		return m;
+	s->mems[s->mem_count] = (struct session_mem){.pid = pid};
+	return &s->mems[s->mem_count++];
+}
+
+int session_memory(struct session *s, uint64_t time, uint32_t pid, uint64_t rss_bytes)
+{
+	struct session_mem *of = mem_of(s, pid);
+	Ntff__HostMemUsage m = NTFF__HOST_MEM_USAGE__INIT;
+
+	if (!of)
+		return -ENOMEM;
+	m.timestamp = clock_map_real(&s->clock, time);
+	m.usage = (int64_t)rss_bytes;
+	of->messages++;
+	return write_message(&of->data, &m.base);
 }

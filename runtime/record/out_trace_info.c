@@ -106,12 +106,9 @@ static int add_steps(Ntff__NtraceInfo *m, struct parts *p, const struct clock_ma
 	return 0;
 }
 
-static bool of_process(const struct load *l, uint32_t source, uint32_t pid)
+static bool of_process(const struct session *l, uint32_t source, uint32_t pid)
 {
-	for (size_t i = 0; i < l->source_count; i++)
-		if (l->sources[i].source == source)
-			return l->sources[i].pid == pid;
-	return pid == 0;
+	return l->sources[source].pid == pid; /* 0 when it is not known */
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -125,7 +122,7 @@ static int compare_entries(const void *a, const void *b)
 }
 
 /* Names of this process's runtimes; of an id that two of them use differently, the first. */
-static int add_names(Ntff__NtraceInfo *m, struct parts *p, const struct load *l, uint32_t pid)
+static int add_names(Ntff__NtraceInfo *m, struct parts *p, const struct session *l, uint32_t pid)
 {
 	size_t n = 0, kept = 0;
 
@@ -155,15 +152,16 @@ static int add_names(Ntff__NtraceInfo *m, struct parts *p, const struct load *l,
 	return 0;
 }
 
-static void add_blind(Ntff__NtraceInfo *m, struct parts *p, const struct timeline *t)
+static void add_blind(
+	Ntff__NtraceInfo *m, struct parts *p, const struct session *s, uint64_t device_runs)
 {
-	m->n_blind = blind_lines(t->l, t->device_runs, p->lines);
+	m->n_blind = blind_lines(s, device_runs, p->lines);
 	for (size_t i = 0; i < m->n_blind; i++)
 		p->line_list[i] = p->lines[i];
 	m->blind = p->line_list;
 }
 
-static void add_header(Ntff__NtraceInfo *m, const struct load *l)
+static void add_header(Ntff__NtraceInfo *m, const struct session *l)
 {
 	const struct rec_header_info *h = &l->header.info;
 
@@ -195,28 +193,29 @@ static int write_info(const Ntff__NtraceInfo *m, struct outfile *f)
 	return 0;
 }
 
-int out_trace_info(const struct timeline *t, const struct ledger *g,
+int out_trace_info(const struct session *s, const struct process *process,
+	enum merge_kernel_events kernel_events, const struct ledger *g,
 	const struct out_profile *profiles, size_t profile_count, struct outfile *f)
 {
 	Ntff__NtraceInfo m = NTFF__NTRACE_INFO__INIT;
 	struct parts p = {0};
 	int rc;
 
-	m.pid = t->p->pid;
+	m.pid = process->pid;
 	m.data_version = DATA_VERSION;
-	m.open_spans = t->open_spans;
-	m.kernel_events = text(kernel_events_names[t->kernel_events]);
+	m.open_spans = process->open_spans;
+	m.kernel_events = text(kernel_events_names[kernel_events]);
 	m.agent_cpu_ns = g->value[REC_C_AGENT_CPU_NS];
 	m.bytes_recorded = g->value[REC_C_AGENT_BYTES];
-	add_header(&m, t->l);
-	add_blind(&m, &p, t);
+	add_header(&m, s);
+	add_blind(&m, &p, s, process->device_runs);
 	rc = add_files(&m, &p, profiles, profile_count);
 	if (rc == 0)
 		rc = add_ledger(&m, &p, g);
 	if (rc == 0)
-		rc = add_steps(&m, &p, &t->l->clock);
+		rc = add_steps(&m, &p, &s->clock);
 	if (rc == 0)
-		rc = add_names(&m, &p, t->l, t->p->pid);
+		rc = add_names(&m, &p, s, process->pid);
 	if (rc == 0)
 		rc = write_info(&m, f);
 	parts_free(&p);

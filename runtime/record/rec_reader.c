@@ -3,164 +3,50 @@
  * rec_reader.c - yields the whole frames of a recording, and says what else there was.
  *
  * The reader looks at a segment through a window that moves forward; memory is bounded by the
- * largest frame.  A frame counts only when magic, length and checksum are right.  Where one is not,
- * the reader searches on byte by byte for the next that is, so a damaged spot costs the frames that
- * it touches and no more.  The last frame of a segment may lack bytes: that is what a kill leaves
- * behind, and is counted as cut, not as bad.
+ * largest block.  What it looks for are units: blocks, or in segments of version 1 single frames. A
+ * unit counts only when magic, length and checksums are right.  Where one is not, the reader
+ * searches on byte by byte for the next that is, so a damaged spot costs the units that it touches
+ * and no more.  The last unit of a segment may lack bytes: that is what a kill leaves behind, and
+ * is counted as cut, not as bad.
  *
- * Bytes without a whole frame are `pending` until another whole frame follows (then they were
+ * Bytes without a whole unit are `pending` until another whole unit follows (then they were
  * skipped) or the recording ends (then they were cut off).
  *
- * A hostile file can make each byte look like the start of a large frame.  The search therefore
+ * A hostile file can make each byte look like the start of a large unit.  The search therefore
  * hashes at most SEARCH_BUDGET bytes per segment and gives up the rest of the segment beyond that.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/record/frame.h"
+#include "runtime/record/segments.h"
+#include "runtime/record/unpack.h"
+#include "runtime/record/window.h"
 
-#define READ_BYTES (256u << 10)
 #define SEARCH_BUDGET (1ull << 30)
-#define KNOWN_TYPES REC_END /* the highest number of enum rec_type */
+#define KNOWN_TYPES REC_FOOTER /* the highest number of enum rec_type */
 
 struct rec_reader {
-	int dir_fd;
-	uint32_t *segments; /* indices, ascending */
-	size_t segment_count, next_segment;
-	int fd; /* segment being read, -1 between segments */
-	bool eof;
-	uint8_t *buf; /* window: buf[pos..len) is not yet consumed */
-	size_t cap, pos, len;
-	bool in_sync; /* pos is where a frame should begin */
+	struct segments segments;
+	size_t next_segment;
+	struct block_pool *pool;
+	struct window w;
+	uint32_t version; /* of the segment in the window */
+	struct unpack u;  /* version 2 */
+	struct rec_block_head head;
+	uint64_t block_at; /* where that block is in its segment */
+	uint32_t next_number;
+	bool gap_noted; /* a gap in the blocks' numbers is counted already */
+	bool in_sync;	/* the window is where a unit should begin */
 	uint64_t budget;
 	uint64_t pending;
-	bool pending_bad; /* the pending bytes began with a damaged frame, not with a cut one */
+	bool pending_bad; /* the pending bytes began with a damaged unit, not with a cut one */
 	struct rec_frame frame;
 	struct rec_damage damage, complete;
 };
-
-/* ---- the directory ------------------------------------------------------------------------ */
-
-/* Index in a segment's name; false when it is none. */
-static bool segment_index(const char *name, uint32_t *ret)
-{
-	char again[64];
-	unsigned v;
-
-	if (sscanf(name, "segment-%7u.ntrec", &v) != 1 || v >= REC_MAX_SEGMENTS)
-		return false;
-	snprintf(again, sizeof(again), REC_SEGMENT_FORMAT, v);
-	*ret = v;
-	return !strcmp(again, name);
-}
-
-static int compare_index(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static int list_segments(struct rec_reader *r)
-{
-	int fd = fcntl(r->dir_fd, F_DUPFD_CLOEXEC, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	size_t cap = 0;
-	struct dirent *d;
-	uint32_t index;
-
-	if (!dir) {
-		int error = -errno;
-		cleanup_close(&fd);
-		return error;
-	}
-	rewinddir(dir);
-	while ((d = readdir(dir))) {
-		if (!segment_index(d->d_name, &index))
-			continue;
-		if (r->segment_count == cap) {
-			cap = cap ? 2 * cap : 16;
-			uint32_t *more = realloc(r->segments, cap * sizeof(*more));
-			if (!more) {
-				closedir(dir);
-				return -ENOMEM;
-			}
-			r->segments = more;
-		}
-		r->segments[r->segment_count++] = index;
-	}
-	closedir(dir);
-	if (r->segment_count == 0)
-		return -ENOENT;
-	qsort(r->segments, r->segment_count, sizeof(*r->segments), compare_index);
-	return 0;
-}
-
-static int open_segment(struct rec_reader *r, uint32_t index)
-{
-	char name[64];
-	int fd;
-
-	snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, index);
-	fd = openat(r->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return fd < 0 ? -errno : fd;
-}
-
-/* Is the head of a segment right?  -EPROTO, -EPROTONOSUPPORT or -errno. */
-static int check_segment(struct rec_reader *r, uint32_t index)
-{
-	_cleanup_close_ int fd = open_segment(r, index);
-	struct rec_segment s;
-	struct stat st;
-
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EPROTO;
-	ssize_t n = pread(fd, &s, sizeof(s), 0);
-	if (n < 0)
-		return -errno;
-	if (n < (ssize_t)sizeof(s) || memcmp(s.magic, REC_MAGIC, sizeof(s.magic)) || s.version == 0)
-		return -EPROTO;
-	return s.version > REC_FORMAT_VERSION ? -EPROTONOSUPPORT : 0;
-}
-
-/* A later segment without a head is damage; the first one decides whether this is a recording. */
-static int check_segments(struct rec_reader *r)
-{
-	for (size_t i = 0; i < r->segment_count; i++) {
-		int rc = check_segment(r, r->segments[i]);
-		if (rc < 0 && (i == 0 || rc != -EPROTO))
-			return rc;
-	}
-	return 0;
-}
-
-/* The directory itself, or REC_DIR in it. */
-static int open_directory(struct rec_reader *r, const char *path)
-{
-	r->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (r->dir_fd < 0)
-		return errno == ENOTDIR ? -EPROTO : -errno;
-	int rc = list_segments(r);
-	if (rc != -ENOENT)
-		return rc;
-	int inner = openat(r->dir_fd, REC_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (inner < 0)
-		return errno == ENOTDIR ? -EPROTO : -errno;
-	cleanup_close(&r->dir_fd);
-	r->dir_fd = inner;
-	return list_segments(r);
-}
 
 int rec_reader_open(const char *path, struct rec_reader **ret_reader)
 {
@@ -169,178 +55,210 @@ int rec_reader_open(const char *path, struct rec_reader **ret_reader)
 
 	if (!r)
 		return -ENOMEM;
-	r->dir_fd = r->fd = -1;
-	rc = open_directory(r, path);
-	if (rc == 0)
-		rc = check_segments(r);
+	r->pool = block_pool_new();
+	r->w = (struct window){.pool = r->pool, .fd = -1};
+	rc = segments_open(&r->segments, path);
+	if (rc == 0 && !r->pool)
+		rc = -ENOMEM;
 	if (rc < 0) {
 		rec_reader_close(r);
 		return rc;
 	}
-	rec_reader_rewind(r);
 	*ret_reader = r;
 	return 0;
 }
 
-/* ---- the window --------------------------------------------------------------------------- */
-
-static inline size_t available(const struct rec_reader *r)
-{
-	return r->len - r->pos;
-}
-
-/* Makes n bytes available if the segment has them.  0 or -errno. */
-static int want(struct rec_reader *r, size_t n)
-{
-	if (available(r) >= n || r->eof)
-		return 0;
-	if (r->pos)
-		memmove(r->buf, r->buf + r->pos, available(r));
-	r->len -= r->pos;
-	r->pos = 0;
-	if (r->cap < n + READ_BYTES) {
-		uint8_t *more = realloc(r->buf, n + READ_BYTES);
-		if (!more)
-			return -ENOMEM;
-		r->buf = more;
-		r->cap = n + READ_BYTES;
-	}
-	while (r->len < n) {
-		ssize_t got = read(r->fd, r->buf + r->len, r->cap - r->len);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0) {
-			r->eof = true;
-			break;
-		}
-		r->len += (size_t)got;
-	}
-	return 0;
-}
+/* ---- segments ----------------------------------------------------------------------------- */
 
 static void set_aside(struct rec_reader *r, size_t n)
 {
-	r->pos += n;
+	r->w.pos += n;
 	r->pending += n;
+}
+
+/* Looks at the head of the segment in the window. */
+static int begin_segment(struct rec_reader *r, uint32_t index)
+{
+	struct rec_segment s;
+	int rc = window_want(&r->w, sizeof(s));
+
+	r->version = r->segments.version;
+	if (rc < 0)
+		return rc;
+	if (window_left(&r->w) < sizeof(s)) {
+		set_aside(r, window_left(&r->w));
+		return 1;
+	}
+	memcpy(&s, window_at(&r->w), sizeof(s));
+	r->w.pos += sizeof(s);
+	if (memcmp(s.magic, REC_MAGIC, sizeof(s.magic)) || s.index != index) {
+		r->pending += sizeof(s);
+		r->pending_bad = true;
+	} else if (s.version && s.version <= REC_FORMAT_VERSION) {
+		r->version = s.version;
+	}
+	return 1;
 }
 
 /* Opens the next segment: 1, 0 when there is none, -errno. */
 static int next_segment(struct rec_reader *r)
 {
-	struct rec_segment s;
-	uint32_t expected, index;
+	const struct segments *s = &r->segments;
+	size_t i = r->next_segment;
 
-	cleanup_close(&r->fd);
-	r->fd = -1;
-	if (r->next_segment == r->segment_count)
+	window_end(&r->w);
+	if (i == s->count)
 		return 0;
-	index = r->segments[r->next_segment];
-	expected = r->next_segment ? r->segments[r->next_segment - 1] + 1 : 0;
-	r->damage.bad_frames += index != expected; /* segments are missing: at least one frame */
+	/* Segments are missing: at least one frame. */
+	if (s->index[i] != (i ? s->index[i - 1] + 1 : 0)) {
+		r->damage.bad_frames++;
+		r->gap_noted = true;
+	}
 	r->next_segment++;
-	r->fd = open_segment(r, index);
-	if (r->fd < 0)
-		return r->fd;
-	r->pos = r->len = 0;
-	r->eof = false;
+	int fd = segments_file(s, i);
+	if (fd < 0)
+		return fd;
+	window_begin(&r->w, fd);
 	r->in_sync = true;
 	r->budget = SEARCH_BUDGET;
-	int rc = want(r, sizeof(s));
-	if (rc < 0)
-		return rc;
-	if (available(r) < sizeof(s)) {
-		set_aside(r, available(r));
-		return 1;
-	}
-	memcpy(&s, r->buf + r->pos, sizeof(s));
-	if (memcmp(s.magic, REC_MAGIC, sizeof(s.magic)) || s.index != index) {
-		r->pending += sizeof(s);
-		r->pending_bad = true;
-	}
-	r->pos += sizeof(s);
-	return 1;
+	return begin_segment(r, s->index[i]);
 }
 
-/* ---- frames ------------------------------------------------------------------------------- */
+/* ---- units -------------------------------------------------------------------------------- */
 
 enum verdict {
-	FRAME_WHOLE,
-	FRAME_CUT, /* the segment ends inside it */
-	FRAME_BAD,
+	UNIT_WHOLE,
+	UNIT_CUT, /* the segment ends inside it */
+	UNIT_BAD,
 };
 
-/* Looks at the frame at pos.  A verdict, or -errno. */
-static int look(struct rec_reader *r, struct rec_frame *f)
+/* May so many bytes be hashed? */
+static bool spend(struct rec_reader *r, size_t bytes)
 {
-	int rc = want(r, sizeof(*f));
-
-	if (rc < 0)
-		return rc;
-	if (available(r) < sizeof(*f))
-		return FRAME_CUT;
-	memcpy(f, r->buf + r->pos, sizeof(*f));
-	if (f->magic != REC_FRAME_MAGIC || f->size > REC_MAX_PAYLOAD)
-		return FRAME_BAD;
-	rc = want(r, sizeof(*f) + f->size);
-	if (rc < 0)
-		return rc;
-	if (available(r) < sizeof(*f) + f->size)
-		return FRAME_CUT;
-	if (!r->in_sync) {
-		if (r->budget < sizeof(*f) + f->size) {
-			r->budget = 0;
-			return FRAME_BAD;
-		}
-		r->budget -= sizeof(*f) + f->size;
+	if (r->in_sync)
+		return true;
+	if (r->budget < bytes) {
+		r->budget = 0;
+		return false;
 	}
-	return rec_frame_check(f, NULL, 0, r->buf + r->pos + sizeof(*f), f->size) == f->check
-		       ? FRAME_WHOLE
-		       : FRAME_BAD;
+	r->budget -= bytes;
+	return true;
 }
 
-/* Moves to the next place that could begin a frame, at least one byte on.  0 or -errno. */
+/* Version 1: a frame.  A verdict and its size, or -errno. */
+static int look_frame(struct rec_reader *r, size_t *ret_size)
+{
+	struct rec_frame *f = &r->frame;
+	int rc = window_want(&r->w, sizeof(*f));
+
+	if (rc < 0)
+		return rc;
+	if (window_left(&r->w) < sizeof(*f))
+		return UNIT_CUT;
+	memcpy(f, window_at(&r->w), sizeof(*f));
+	if (f->magic != REC_FRAME_MAGIC || f->size > REC_MAX_PAYLOAD)
+		return UNIT_BAD;
+	size_t padding = rec_padding(f->size), size = sizeof(*f) + f->size;
+	rc = window_want(&r->w, size + padding);
+	if (rc < 0)
+		return rc;
+	if (window_left(&r->w) < size)
+		return UNIT_CUT;
+	if (!spend(r, size) ||
+		rec_frame_check(f, NULL, 0, window_at(&r->w) + sizeof(*f), f->size) != f->check)
+		return UNIT_BAD;
+	*ret_size = window_left(&r->w) < size + padding ? window_left(&r->w) : size + padding;
+	return (rc = window_align(&r->w)) < 0 ? rc : UNIT_WHOLE; /* behind damage */
+}
+
+static bool head_right(const struct rec_block_head *h)
+{
+	return h->magic == REC_BLOCK_MAGIC && h->stored <= h->size && h->size <= REC_MAX_BLOCK &&
+	       h->head_check == rec_check(h, offsetof(struct rec_block_head, head_check));
+}
+
+/* The last bytes of a recording. */
+static bool is_tail(const struct window *w)
+{
+	struct rec_tail t;
+
+	if (window_left(w) < sizeof(t))
+		return false;
+	memcpy(&t, window_at(w), sizeof(t));
+	return t.magic == REC_TAIL_MAGIC &&
+	       t.check == rec_check(&t, offsetof(struct rec_tail, check));
+}
+
+/* Version 2: a block.  A verdict and its size, or -errno. */
+static int look_block(struct rec_reader *r, size_t *ret_size)
+{
+	struct rec_block_head *h = &r->head;
+	int rc = window_want(&r->w, sizeof(*h));
+
+	if (rc < 0)
+		return rc;
+	if (is_tail(&r->w)) {
+		unpack_reset(&r->u);
+		*ret_size = sizeof(struct rec_tail);
+		return UNIT_WHOLE;
+	}
+	if (window_left(&r->w) < sizeof(*h))
+		return UNIT_CUT;
+	memcpy(h, window_at(&r->w), sizeof(*h));
+	if (!head_right(h))
+		return UNIT_BAD;
+	rc = window_want(&r->w, sizeof(*h) + h->stored);
+	if (rc < 0)
+		return rc;
+	if (window_left(&r->w) < sizeof(*h) + h->stored)
+		return UNIT_CUT;
+	const uint8_t *data = window_at(&r->w) + sizeof(*h);
+	if (!spend(r, h->size) || rec_check(data, h->stored) != h->data_check)
+		return UNIT_BAD;
+	rc = unpack_block(&r->u, r->pool, h, data);
+	if (rc == -EBADMSG)
+		return UNIT_BAD;
+	if (rc < 0)
+		return rc;
+	r->block_at = r->w.start + r->w.pos;
+	*ret_size = sizeof(*h) + h->stored;
+	return UNIT_WHOLE;
+}
+
+/* Moves to the next place that could begin a unit, at least one byte on.  0 or -errno. */
 static int search(struct rec_reader *r)
 {
-	static const uint32_t magic = REC_FRAME_MAGIC;
+	set_aside(r, window_left(&r->w) ? 1 : 0);
+	int64_t n =
+		window_find(&r->w, r->version == 1 ? REC_FRAME_MAGIC : REC_BLOCK_MAGIC, &r->budget);
 
-	set_aside(r, available(r) ? 1 : 0);
-	while (r->budget) {
-		int rc = want(r, sizeof(struct rec_frame));
-		const uint8_t *at;
-
-		if (rc < 0)
-			return rc;
-		at = memmem(r->buf + r->pos, available(r), &magic, sizeof(magic));
-		if (at) {
-			set_aside(r, (size_t)(at - (r->buf + r->pos)));
-			return 0;
-		}
-		if (r->eof)
-			break;
-		set_aside(r, available(r) - (sizeof(magic) - 1));
-	}
-	/* Nothing more here: the rest of the segment has no whole frame. */
-	for (;;) {
-		set_aside(r, available(r));
-		if (r->eof)
-			return 0;
-		int rc = want(r, READ_BYTES);
-		if (rc < 0)
-			return rc;
-	}
+	if (n < 0)
+		return (int)n;
+	r->pending += (uint64_t)n;
+	return 0;
 }
 
-/* What is set aside so far lies between whole frames. */
+/* What is set aside so far lies between whole units. */
 static void found(struct rec_reader *r)
 {
 	if (r->pending) {
 		r->damage.skipped_bytes += r->pending;
 		r->damage.bad_frames++;
+		r->gap_noted = true;
 	}
 	r->pending = 0;
 	r->pending_bad = false;
+	r->in_sync = true;
+}
+
+/* Blocks are numbered: are some gone without a trace? */
+static void check_number(struct rec_reader *r)
+{
+	if (r->u.payloads == NULL)
+		return; /* the tail */
+	r->damage.bad_frames += r->head.number != r->next_number && !r->gap_noted;
+	r->next_number = r->head.number + 1;
+	r->gap_noted = false;
 }
 
 static void end_of_pass(struct rec_reader *r)
@@ -352,15 +270,19 @@ static void end_of_pass(struct rec_reader *r)
 	r->pending_bad = false;
 }
 
-int rec_reader_next(
-	struct rec_reader *r, const struct rec_frame **ret_frame, const uint8_t **ret_payload)
+/* ---- frames ------------------------------------------------------------------------------- */
+
+/* Goes on to the next whole unit: 1 when it is a frame itself, 2 when its frames are to be
+ * unpacked, 0 at the end, -errno. */
+static int next_unit(struct rec_reader *r, const uint8_t **ret_payload)
 {
 	for (;;) {
-		int rc = r->fd < 0 ? 0 : want(r, 1);
+		size_t size = 0;
+		int rc = r->w.fd < 0 ? 0 : window_want(&r->w, 1);
 
 		if (rc < 0)
 			return rc;
-		if (r->fd < 0 || available(r) == 0) {
+		if (r->w.fd < 0 || window_left(&r->w) == 0) {
 			rc = next_segment(r);
 			if (rc == 0)
 				end_of_pass(r);
@@ -368,29 +290,19 @@ int rec_reader_next(
 				return rc;
 			continue;
 		}
-		rc = look(r, &r->frame);
+		rc = r->version == 1 ? look_frame(r, &size) : look_block(r, &size);
 		if (rc < 0)
 			return rc;
-		if (rc == FRAME_WHOLE) {
-			size_t at = r->pos + sizeof(r->frame), end = at + r->frame.size;
-			size_t padding = rec_padding(r->frame.size);
-
+		if (rc == UNIT_WHOLE) {
 			found(r);
-			r->in_sync = true;
-			if ((rc = want(r, end - r->pos + padding)) < 0)
-				return rc;
-			at = r->pos + sizeof(r->frame); /* the window may have moved */
-			end = at + r->frame.size;
-			r->pos = r->len - end < padding ? r->len : end + padding;
-			if (r->frame.type == 0 || r->frame.type > KNOWN_TYPES) {
-				r->damage.unknown_frames++;
-				continue;
-			}
-			*ret_frame = &r->frame;
-			*ret_payload = r->buf + at;
-			return 1;
+			*ret_payload = window_at(&r->w) + sizeof(struct rec_frame);
+			r->w.pos += size;
+			if (r->version == 1)
+				return 1;
+			check_number(r);
+			return 2;
 		}
-		if (r->in_sync && rc == FRAME_BAD)
+		if (r->in_sync && rc == UNIT_BAD)
 			r->pending_bad = true;
 		r->in_sync = false;
 		rc = search(r);
@@ -399,11 +311,56 @@ int rec_reader_next(
 	}
 }
 
+int rec_reader_next(
+	struct rec_reader *r, const struct rec_frame **ret_frame, const uint8_t **ret_payload)
+{
+	for (;;) {
+		int rc = unpack_next(&r->u, &r->frame, ret_payload);
+
+		if (rc == -EBADMSG) {
+			r->damage.bad_frames++;
+			continue;
+		}
+		if (rc == 0) {
+			rc = next_unit(r, ret_payload);
+			if (rc == 2)
+				continue;
+			if (rc <= 0)
+				return rc;
+		}
+		if (r->frame.type != 0 && r->frame.type <= KNOWN_TYPES) {
+			*ret_frame = &r->frame;
+			return 1;
+		}
+		r->damage.unknown_frames++;
+	}
+}
+
+struct rec_block *rec_reader_block(struct rec_reader *r)
+{
+	return r->u.payloads ? r->u.payloads : r->w.block;
+}
+
+void rec_reader_place(const struct rec_reader *r, struct rec_place *ret)
+{
+	*ret = (struct rec_place){.version = r->version};
+	if (r->next_segment)
+		ret->segment = r->segments.index[r->next_segment - 1];
+	if (!r->u.payloads)
+		return;
+	ret->offset = r->block_at;
+	ret->number = r->head.number;
+	ret->bytes = (uint32_t)sizeof(r->head) + r->head.stored;
+	ret->types = r->head.types;
+}
+
 void rec_reader_rewind(struct rec_reader *r)
 {
-	cleanup_close(&r->fd);
-	r->fd = -1;
+	window_end(&r->w);
+	unpack_reset(&r->u);
 	r->next_segment = 0;
+	r->next_number = 0;
+	r->gap_noted = false;
 	r->pending = 0;
 	r->pending_bad = false;
 	memset(&r->damage, 0, sizeof(r->damage));
@@ -418,9 +375,72 @@ void rec_reader_close(struct rec_reader *r)
 {
 	if (!r)
 		return;
-	cleanup_close(&r->fd);
-	cleanup_close(&r->dir_fd);
-	free(r->segments);
-	free(r->buf);
+	window_end(&r->w);
+	unpack_free(&r->u);
+	segments_close(&r->segments);
+	block_pool_release(r->pool);
 	free(r);
+}
+
+/* ---- the footer --------------------------------------------------------------------------- */
+
+/* Reads exactly so many bytes of the last segment.  0, -ENODATA or -errno. */
+static int read_at(int fd, void *to, size_t size, off_t at)
+{
+	ssize_t n = pread(fd, to, size, at);
+
+	return n < 0 ? -errno : (size_t)n < size ? -ENODATA : 0;
+}
+
+/* The block that the tail names. */
+static int read_footer_block(int fd, uint32_t segment, struct rec_block_head *h, uint8_t **ret_data)
+{
+	struct rec_tail t;
+	off_t end = lseek(fd, 0, SEEK_END);
+	int rc = end < (off_t)sizeof(t) ? -ENODATA
+					: read_at(fd, &t, sizeof(t), end - (off_t)sizeof(t));
+
+	if (rc < 0)
+		return rc;
+	if (t.magic != REC_TAIL_MAGIC || t.segment != segment || t.offset > (uint64_t)end ||
+		t.check != rec_check(&t, offsetof(struct rec_tail, check)))
+		return -ENODATA;
+	rc = read_at(fd, h, sizeof(*h), (off_t)t.offset);
+	if (rc < 0)
+		return rc;
+	if (!head_right(h))
+		return -ENODATA;
+	*ret_data = malloc(h->stored);
+	if (!*ret_data)
+		return -ENOMEM;
+	rc = read_at(fd, *ret_data, h->stored, (off_t)(t.offset + sizeof(*h)));
+	return rc == 0 && rec_check(*ret_data, h->stored) != h->data_check ? -ENODATA : rc;
+}
+
+int rec_reader_footer(struct rec_reader *r, struct rec_block **ret_block,
+	const uint8_t **ret_payload, size_t *ret_size)
+{
+	const struct segments *s = &r->segments;
+	_cleanup_close_ int fd = segments_file(s, s->count - 1);
+	_cleanup_free_ uint8_t *data = NULL;
+	struct unpack u = {0};
+	struct rec_block_head h;
+	struct rec_frame f;
+	int rc = fd < 0 ? fd : read_footer_block(fd, s->index[s->count - 1], &h, &data);
+
+	if (rc == 0)
+		rc = unpack_block(&u, r->pool, &h, data);
+	while (rc == 0) {
+		rc = unpack_next(&u, &f, ret_payload);
+		if (rc == 0)
+			rc = -ENODATA;
+		if (rc == 1 && f.type != REC_FOOTER)
+			rc = 0;
+	}
+	if (rc == 1) {
+		*ret_block = rec_block_ref(u.payloads);
+		*ret_size = f.size;
+	}
+	unpack_free(&u);
+	return rc == 1 ? 0 : rc == -EBADMSG ? -ENODATA : rc;
 }

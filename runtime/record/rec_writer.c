@@ -2,10 +2,12 @@
 /*
  * rec_writer.c - appends frames to the segments of a recording.
  *
- * Frames gather in a buffer and reach the kernel at rec_writer_flush or when the buffer is full;
- * from then on they survive the death of this process.  A segment ends at a frame's end once it is
- * larger than REC_SEGMENT_BYTES.  The first error ends the recording: what is on disk stays a valid
- * prefix, at most with a torn last frame, which the reader cuts off.
+ * Frames gather in the open block.  It is closed - compressed and handed to the kernel - when enough
+ * has come in and at rec_writer_flush; from then on its frames survive the death of this process.
+ * Batches of records are coded as columns before, and split so that none is larger than a block is
+ * meant to be.  A segment ends at a block's end once it is larger than REC_SEGMENT_BYTES.  The first
+ * error ends the recording: what is on disk stays a valid prefix, at most with a torn last block,
+ * which the reader cuts off.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +16,20 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/record/columns.h"
+#include "runtime/record/footer.h"
 #include "runtime/record/frame.h"
-#include "runtime/trace/record.h"
 
-#define BUFFER_BYTES (1u << 20)
-#define MAX_BATCH_RECORDS 65536u /* of a runtime in one frame: 7 MiB */
+#define ZSTD_LEVEL 1
+#define MIN_CODED_RECORDS 4u /* fewer are left to zstd */
+
+struct bytes {
+	uint8_t *data;
+	size_t used, cap;
+};
 
 struct rec_writer {
 	int dir_fd;
@@ -29,32 +38,45 @@ struct rec_writer {
 	int error; /* first error, sticky */
 	uint64_t segment_bytes;
 	uint64_t bytes; /* of all segments */
-	size_t used;
-	uint8_t buf[BUFFER_BYTES];
+	ZSTD_CCtx *zstd;
+	struct bytes block; /* frames of the open block */
+	struct bytes out;   /* the closed block */
+	struct bytes whole; /* a payload whose two parts are put together */
+	struct bytes coded;
+	struct rec_block_head head; /* of the open block */
+	size_t payload;		    /* that came in for the open block */
+	struct footer footer;
 };
 
-static int flush(struct rec_writer *w)
+/* Room for `size` bytes more.  0 or the sticky error. */
+static int room(struct rec_writer *w, struct bytes *b, size_t size)
 {
-	if (!w->error && w->used)
-		w->error = file_write_all(w->fd, w->buf, w->used);
-	w->used = 0;
-	return w->error;
+	if (b->cap - b->used >= size)
+		return 0;
+	size_t cap = b->used + size + b->used / 2;
+	uint8_t *p = realloc(b->data, cap);
+	if (!p)
+		return w->error ? w->error : (w->error = -ENOMEM);
+	b->data = p;
+	b->cap = cap;
+	return 0;
 }
 
-static void append(struct rec_writer *w, const void *data, size_t size)
+static void append(struct bytes *b, const void *data, size_t size)
 {
-	w->bytes += size;
-	w->segment_bytes += size;
-	if (size > BUFFER_BYTES - w->used)
-		flush(w);
-	if (size > BUFFER_BYTES) {
-		if (!w->error)
-			w->error = file_write_all(w->fd, data, size);
-		return;
-	}
 	if (size)
-		memcpy(w->buf + w->used, data, size);
-	w->used += size;
+		memcpy(b->data + b->used, data, size);
+	b->used += size;
+}
+
+/* ---- segments ----------------------------------------------------------------------------- */
+
+static void put_out(struct rec_writer *w, const void *data, size_t size)
+{
+	if (!w->error)
+		w->error = file_write_all(w->fd, data, size);
+	w->segment_bytes += size;
+	w->bytes += size;
 }
 
 /* Closes the segment for good. */
@@ -62,7 +84,6 @@ static void end_segment(struct rec_writer *w)
 {
 	if (w->fd < 0)
 		return;
-	flush(w);
 	if (!w->error && fsync(w->fd) < 0 && errno != EINVAL && errno != ENOSYS)
 		w->error = -errno;
 	if (close(w->fd) < 0 && !w->error && errno != EINTR)
@@ -84,8 +105,203 @@ static int begin_segment(struct rec_writer *w, uint32_t index)
 	file_chown_invoker(w->fd);
 	w->index = index;
 	w->segment_bytes = 0;
-	append(w, &s, sizeof(s));
+	put_out(w, &s, sizeof(s));
 	return w->error;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------- */
+
+/* Compresses the open block into `out`, behind room for its head.  0 or the sticky error. */
+static int compress(struct rec_writer *w)
+{
+	size_t bound = ZSTD_compressBound(w->block.used), n;
+
+	w->out.used = 0;
+	if (room(w, &w->out, sizeof(w->head) + bound) < 0)
+		return w->error;
+	w->out.used = sizeof(w->head);
+	n = ZSTD_compress2(w->zstd, w->out.data + w->out.used, bound, w->block.data, w->block.used);
+	w->head.compression = REC_ZSTD;
+	if (ZSTD_isError(n) || n >= w->block.used) {
+		w->head.compression = REC_STORED;
+		n = w->block.used;
+		memcpy(w->out.data + w->out.used, w->block.data, n);
+	}
+	w->out.used += n;
+	w->head.stored = (uint32_t)n;
+	return 0;
+}
+
+static int close_block(struct rec_writer *w)
+{
+	struct rec_block_head *h = &w->head;
+
+	if (w->error || w->block.used == 0)
+		return w->error;
+	if (w->segment_bytes >= REC_SEGMENT_BYTES) {
+		end_segment(w);
+		if (w->error || begin_segment(w, w->index + 1) < 0)
+			return w->error;
+	}
+	if (compress(w) < 0)
+		return w->error;
+	h->magic = REC_BLOCK_MAGIC;
+	h->size = (uint32_t)w->block.used;
+	h->data_check = rec_check(w->out.data + sizeof(*h), h->stored);
+	h->head_check = rec_check(h, offsetof(struct rec_block_head, head_check));
+	memcpy(w->out.data, h, sizeof(*h));
+	struct rec_index entry = {.segment = w->index,
+		.blocks = 1,
+		.offset = w->segment_bytes,
+		.first_ns = h->first_ns,
+		.last_ns = h->last_ns,
+		.types = h->types,
+		.frames = h->frames};
+	put_out(w, w->out.data, w->out.used);
+	if (!w->error)
+		w->error = footer_block(&w->footer, &entry, w->payload);
+	*h = (struct rec_block_head){.number = h->number + 1};
+	w->block.used = w->payload = 0;
+	return w->error;
+}
+
+/* ---- frames ------------------------------------------------------------------------------- */
+
+/* A frame whose payload comes in two parts and stands for `restored` bytes. */
+static int add_frame(struct rec_writer *w, struct rec_frame *f, const void *head, size_t head_size,
+	const void *body, size_t body_size, size_t restored)
+{
+	static const uint8_t zero[8];
+	size_t size = head_size + body_size;
+
+	if (w->block.used && w->payload + restored > REC_BLOCK_PAYLOAD)
+		close_block(w);
+	if (size > REC_MAX_PAYLOAD && close_block(w) == 0) /* what came before is good */
+		w->error = -EMSGSIZE;
+	if (w->error || room(w, &w->block, sizeof(*f) + size + 8) < 0)
+		return w->error;
+	f->size = (uint32_t)size;
+	f->check = rec_frame_check(f, head, head_size, body, body_size);
+	append(&w->block, f, sizeof(*f));
+	append(&w->block, head, head_size);
+	append(&w->block, body, body_size);
+	append(&w->block, zero, rec_padding(size));
+	w->payload += restored;
+	if (w->head.frames++ == 0)
+		w->head.first_ns = f->time_ns;
+	w->head.last_ns = f->time_ns;
+	w->head.types |= rec_type_bit(f->type);
+	return w->payload >= REC_BLOCK_PAYLOAD ? close_block(w) : 0;
+}
+
+/* A batch of whole records, coded when that pays. */
+static int add_batch(struct rec_writer *w, struct rec_frame *f, const void *head,
+	const uint8_t *records, size_t size, size_t count)
+{
+	size_t head_size = rec_columns_head((enum rec_type)f->type), coded = 0;
+
+	if (count >= MIN_CODED_RECORDS) {
+		w->coded.used = 0;
+		if (room(w, &w->coded, rec_columns_bound(count)) < 0)
+			return w->error;
+		coded = rec_columns_encode(
+			(enum rec_type)f->type, head, records, size, count, w->coded.data);
+	}
+	if (coded && coded < head_size + size) {
+		f->magic = REC_CODED_MAGIC;
+		return add_frame(w, f, w->coded.data, coded, NULL, 0, head_size + size);
+	}
+	f->magic = REC_FRAME_MAGIC;
+	return add_frame(w, f, head, head_size, records, size, head_size + size);
+}
+
+/* Records in batches; what is behind the last whole one is a frame as it stands. */
+static int add_records(struct rec_writer *w, struct rec_frame *f, const void *head,
+	const uint8_t *records, size_t size)
+{
+	size_t head_size = rec_columns_head((enum rec_type)f->type), max, count;
+
+	max = REC_BLOCK_PAYLOAD - head_size;
+	do {
+		size_t n = rec_columns_prefix((enum rec_type)f->type, records, size, max, &count);
+
+		if (n == 0) {
+			f->magic = REC_FRAME_MAGIC;
+			return add_frame(w, f, head, head_size, records, size, head_size + size);
+		}
+		add_batch(w, f, head, records, n, count);
+		records += n;
+		size -= n;
+	} while (size && !w->error);
+	return w->error;
+}
+
+/* Finds head and records in a payload that came in two parts and puts them together if need be. */
+static int add_payload(struct rec_writer *w, struct rec_frame *f, const void *head,
+	size_t head_size, const void *body, size_t body_size)
+{
+	size_t before = rec_columns_head((enum rec_type)f->type);
+
+	if ((f->type != REC_RUNTIME && f->type != REC_KERNEL) || head_size + body_size < before) {
+		f->magic = REC_FRAME_MAGIC;
+		return add_frame(w, f, head, head_size, body, body_size, head_size + body_size);
+	}
+	if (head_size == before)
+		return add_records(w, f, head, body, body_size);
+	if (body_size) {
+		w->whole.used = 0;
+		if (room(w, &w->whole, head_size + body_size) < 0)
+			return w->error;
+		append(&w->whole, head, head_size);
+		append(&w->whole, body, body_size);
+		head = w->whole.data;
+		head_size += body_size;
+	}
+	return add_records(w, f, head, (const uint8_t *)head + before, head_size - before);
+}
+
+int rec_writer_frame_at(struct rec_writer *w, enum rec_type type, uint16_t source, uint64_t time_ns,
+	const void *head, size_t head_size, const void *body, size_t body_size)
+{
+	struct rec_frame f = {.type = (uint16_t)type, .source = source, .time_ns = time_ns};
+
+	if (w->error)
+		return w->error;
+	if (type == REC_COUNTERS && body_size == 0)
+		w->error = footer_counters(&w->footer, source, head, head_size);
+	return w->error ? w->error : add_payload(w, &f, head, head_size, body, body_size);
+}
+
+int rec_writer_frame(struct rec_writer *w, enum rec_type type, uint16_t source, const void *head,
+	size_t head_size, const void *body, size_t body_size)
+{
+	return rec_writer_frame_at(
+		w, type, source, clock_boot().ns, head, head_size, body, body_size);
+}
+
+int rec_writer_flush(struct rec_writer *w)
+{
+	return close_block(w);
+}
+
+uint64_t rec_writer_bytes(const struct rec_writer *w)
+{
+	return w->bytes;
+}
+
+/* ---- begin and end ------------------------------------------------------------------------ */
+
+static void writer_free(struct rec_writer *w)
+{
+	cleanup_close(&w->fd);
+	cleanup_close(&w->dir_fd);
+	ZSTD_freeCCtx(w->zstd);
+	footer_free(&w->footer);
+	free(w->block.data);
+	free(w->out.data);
+	free(w->whole.data);
+	free(w->coded.data);
+	free(w);
 }
 
 /* Takes back what open has begun. */
@@ -97,23 +313,34 @@ static void discard(struct rec_writer *w, const char *path)
 	if (w->dir_fd >= 0)
 		unlinkat(w->dir_fd, name, 0);
 	rmdir(path);
-	cleanup_close(&w->fd);
-	cleanup_close(&w->dir_fd);
-	free(w);
+	writer_free(w);
+}
+
+static struct rec_writer *writer_new(void)
+{
+	struct rec_writer *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->fd = w->dir_fd = -1;
+	w->zstd = ZSTD_createCCtx();
+	if (w->zstd)
+		ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
+	else
+		w->error = -ENOMEM;
+	return w;
 }
 
 int rec_writer_open(const char *path, struct rec_writer **ret_writer)
 {
-	struct rec_writer *w = malloc(sizeof(*w));
-	int error;
+	struct rec_writer *w = writer_new();
+	int error = w ? w->error : -ENOMEM;
 
-	if (!w)
-		return -ENOMEM;
-	memset(w, 0, offsetof(struct rec_writer, buf));
-	w->fd = w->dir_fd = -1;
-	if (mkdir(path, 0777) < 0) {
+	if (error == 0 && mkdir(path, 0777) < 0)
 		error = -errno;
-		free(w);
+	if (error) {
+		if (w)
+			writer_free(w);
 		return error;
 	}
 	w->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -124,8 +351,6 @@ int rec_writer_open(const char *path, struct rec_writer **ret_writer)
 	}
 	file_chown_invoker(w->dir_fd);
 	error = begin_segment(w, 0);
-	if (!error)
-		error = flush(w);
 	if (error) {
 		discard(w, path);
 		return error;
@@ -134,55 +359,24 @@ int rec_writer_open(const char *path, struct rec_writer **ret_writer)
 	return 0;
 }
 
-static int write_frame(struct rec_writer *w, enum rec_type type, uint16_t source, const void *head,
-	size_t head_size, const void *body, size_t body_size)
+/* A block of its own, and the way to it. */
+static void put_footer(struct rec_writer *w)
 {
-	static const uint8_t zero[8];
-	struct rec_frame f = {.magic = REC_FRAME_MAGIC, .type = (uint16_t)type, .source = source};
+	size_t size = 0;
+	_cleanup_free_ uint8_t *payload = footer_build(&w->footer, &size);
+	struct rec_tail tail = {.magic = REC_TAIL_MAGIC};
 
-	if (w->error)
-		return w->error;
-	if (head_size > REC_MAX_PAYLOAD || body_size > REC_MAX_PAYLOAD - head_size) {
-		flush(w); /* what came before is good */
-		return w->error ? w->error : (w->error = -EMSGSIZE);
+	if (!payload) {
+		w->error = -ENOMEM;
+		return;
 	}
-	if (w->segment_bytes >= REC_SEGMENT_BYTES) {
-		end_segment(w);
-		if (w->error || begin_segment(w, w->index + 1) < 0)
-			return w->error;
-	}
-	f.size = (uint32_t)(head_size + body_size);
-	f.time_ns = clock_boot().ns;
-	f.check = rec_frame_check(&f, head, head_size, body, body_size);
-	append(w, &f, sizeof(f));
-	append(w, head, head_size);
-	append(w, body, body_size);
-	append(w, zero, rec_padding(f.size));
-	return w->error;
-}
-
-int rec_writer_frame(struct rec_writer *w, enum rec_type type, uint16_t source, const void *head,
-	size_t head_size, const void *body, size_t body_size)
-{
-	/* A ring of a million records comes as one batch, larger than a frame may be. */
-	const size_t batch = MAX_BATCH_RECORDS * sizeof(struct trace_record);
-
-	while (type == REC_RUNTIME && body_size > batch && !w->error) {
-		write_frame(w, type, source, head, head_size, body, batch);
-		body = (const uint8_t *)body + batch;
-		body_size -= batch;
-	}
-	return write_frame(w, type, source, head, head_size, body, body_size);
-}
-
-int rec_writer_flush(struct rec_writer *w)
-{
-	return flush(w);
-}
-
-uint64_t rec_writer_bytes(const struct rec_writer *w)
-{
-	return w->bytes;
+	rec_writer_frame(w, REC_FOOTER, REC_SOURCE_RECORDER, payload, size, NULL, 0);
+	if (close_block(w) < 0)
+		return;
+	tail.segment = w->index;
+	tail.offset = w->segment_bytes - w->out.used;
+	tail.check = rec_check(&tail, offsetof(struct rec_tail, check));
+	put_out(w, &tail, sizeof(tail));
 }
 
 int rec_writer_close(struct rec_writer *w)
@@ -191,9 +385,10 @@ int rec_writer_close(struct rec_writer *w)
 
 	if (!w)
 		return 0;
+	if (close_block(w) == 0)
+		put_footer(w);
 	end_segment(w);
 	error = w->error;
-	cleanup_close(&w->dir_fd);
-	free(w);
+	writer_free(w);
 	return error;
 }

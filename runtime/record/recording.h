@@ -4,9 +4,9 @@
  *
  * A recording is a directory of segments `segment-NNNNNN.ntrec`, appended by one writer and flushed
  * every 100 ms, so that the death of the writer costs at most that.  A segment begins with a
- * struct rec_segment, then frames: struct rec_frame, payload, padding to 8 bytes.  All integers are
- * little-endian.  The merge (merge.h) is a pure function of these frames.
- * docs/recording-format.md describes the bytes.
+ * struct rec_segment, then blocks: a head and compressed frames (frame.h).  A frame is a struct
+ * rec_frame, its payload, and padding to 8 bytes.  All integers are little-endian.  The merge
+ * (merge.h) is a pure function of these frames.  docs/recording-format.md describes the bytes.
  */
 #ifndef NTRACE_RECORD_RECORDING_H
 #define NTRACE_RECORD_RECORDING_H
@@ -20,8 +20,8 @@
 
 #define REC_DIR "recording"
 #define REC_SEGMENT_FORMAT "segment-%06u.ntrec"
-#define REC_MAGIC "NTREC\0\0" /* 8 bytes with the terminator */
-#define REC_FORMAT_VERSION 1u
+#define REC_MAGIC "NTREC\0\0"	    /* 8 bytes with the terminator */
+#define REC_FORMAT_VERSION 2u	    /* what is written; older ones are read */
 #define REC_FRAME_MAGIC 0x5246544eu /* "NTFR" */
 #define REC_MAX_PAYLOAD (16u << 20)
 
@@ -53,6 +53,7 @@ enum rec_type {
 	REC_MEM = 10,	   /* struct rec_mem */
 	REC_NAME = 11,	   /* struct rec_name, then text */
 	REC_END = 12,	   /* struct rec_end: the recorder stopped in order */
+	REC_FOOTER = 13,   /* struct rec_footer: what is where; written at close */
 };
 
 /* Sources: 0 the recorder, 1 the kernel hooks, 2.. the runtimes in order of appearance. */
@@ -100,6 +101,31 @@ struct rec_end {
 	uint32_t reason;     /* 0 the command ended, 1 asked to stop */
 };
 
+/* Followed by `counters` struct rec_footer_counter, the newest of every (source, id, sub), then by
+ * `entries` struct rec_index. */
+struct rec_footer {
+	uint64_t frames, blocks; /* before the footer's own */
+	uint64_t payload_bytes;	 /* of those frames */
+	uint32_t counters;
+	uint32_t entries;
+};
+
+struct rec_footer_counter {
+	uint32_t source, id, sub, zero;
+	uint64_t value;
+};
+
+/* A run of neighbouring blocks. */
+struct rec_index {
+	uint32_t segment, blocks;
+	uint64_t offset;	    /* of the first one's head in its segment */
+	uint64_t first_ns, last_ns; /* times of their first and last frame */
+	uint32_t types;		    /* as in the heads of blocks */
+	uint32_t frames;
+};
+
+static_assert(sizeof(struct rec_footer) == 32, "rec_footer");
+static_assert(sizeof(struct rec_index) == 40, "rec_index");
 static_assert(sizeof(struct rec_segment) == 16, "rec_segment");
 static_assert(sizeof(struct rec_frame) == 24, "rec_frame");
 
@@ -120,19 +146,25 @@ struct rec_writer; /* one thread */
 
 /* Creates directory `path` (must not exist: -EEXIST) and its first segment.  0 or -errno. */
 int rec_writer_open(const char *path, struct rec_writer **ret_writer);
-/* Appends a frame to the buffer; a large REC_RUNTIME batch becomes several.  0 or the first error
- * ever met (sticky), e.g. -ENOSPC; -EMSGSIZE beyond REC_MAX_PAYLOAD. */
+/* Appends a frame to the open block; a large batch of records becomes several.  Counters are noted
+ * for the footer.  0 or the first error ever met (sticky), e.g. -ENOSPC; -EMSGSIZE beyond
+ * REC_MAX_PAYLOAD. */
 int rec_writer_frame(struct rec_writer *w, enum rec_type type, uint16_t source, const void *head,
 	size_t head_size, const void *body, size_t body_size);
-/* Hands everything to the kernel.  0 or -errno. */
+/* The same with the frame's time, for copies of recordings. */
+int rec_writer_frame_at(struct rec_writer *w, enum rec_type type, uint16_t source, uint64_t time_ns,
+	const void *head, size_t head_size, const void *body, size_t body_size);
+/* Closes the block and hands everything to the kernel.  0 or -errno. */
 int rec_writer_flush(struct rec_writer *w);
+/* Bytes of the segments so far, without the open block. */
 uint64_t rec_writer_bytes(const struct rec_writer *w);
-/* Flushes, syncs and frees.  0 or the first error. */
+/* Writes the footer, flushes, syncs and frees.  0 or the first error. */
 int rec_writer_close(struct rec_writer *w);
 
 /* ---- reader ------------------------------------------------------------------------------- */
 
 struct rec_reader; /* one thread */
+struct rec_block;  /* memory with the payloads of some frames; counted references, one thread */
 
 /* What was skipped or cut, for the report. */
 struct rec_damage {
@@ -142,12 +174,47 @@ struct rec_damage {
 	uint64_t unknown_frames; /* types this version does not know: skipped, not damage */
 };
 
+/* Is anything missing that was once written?  Frames of unknown types are no damage. */
+static inline bool rec_damaged(const struct rec_damage *d)
+{
+	return d->skipped_bytes || d->cut_bytes || d->bad_frames;
+}
+
 /* path: the recording directory, or a directory that holds one named REC_DIR.  -ENOENT: there is
  * none; -EPROTO: not a recording; -EPROTONOSUPPORT: a newer format version.  0 or -errno. */
 int rec_reader_open(const char *path, struct rec_reader **ret_reader);
-/* Next whole frame: 1 and the frame (valid until the next call), 0 at the end, -errno. */
+/* Next whole frame: 1 and the frame (valid until the next call), 0 at the end, -errno.  The payload
+ * begins at a multiple of 8 and stays valid until the next call, or as long as its block has a
+ * reference. */
 int rec_reader_next(
 	struct rec_reader *r, const struct rec_frame **ret_frame, const uint8_t **ret_payload);
+/* The block that holds the payload of the frame that rec_reader_next just returned.  The reader
+ * keeps its own reference; a caller that wants the payload longer takes one.  The same block comes
+ * again for the frames that share it. */
+struct rec_block *rec_reader_block(struct rec_reader *r);
+/* Takes a reference and returns b.  References may outlive the reader. */
+struct rec_block *rec_block_ref(struct rec_block *b);
+void rec_block_unref(struct rec_block *b); /* NULL is fine */
+/* Memory that the block holds, for those who keep many. */
+size_t rec_block_bytes(const struct rec_block *b);
+/* Where the frame that rec_reader_next just returned lies. */
+struct rec_place {
+	uint32_t version; /* of the segment's format; the fields below are those of version 2 */
+	uint32_t segment;
+	uint64_t offset; /* of the block's head in the segment */
+	uint32_t number; /* of the block */
+	uint32_t bytes;	 /* of the block with its head */
+	uint32_t types;	 /* in the block, as in struct rec_index */
+};
+void rec_reader_place(const struct rec_reader *r, struct rec_place *ret);
+/* The newest footer, found from the end of the recording without reading the rest.  -ENODATA: it has
+ * none (a recorder that was killed, version 1) or it is damaged.  The caller gives *ret_block back;
+ * *ret_payload lies in it. */
+int rec_reader_footer(struct rec_reader *r, struct rec_block **ret_block,
+	const uint8_t **ret_payload, size_t *ret_size);
+/* The parts of a footer; the arrays lie in the payload.  0 or -EBADMSG. */
+int rec_footer_parse(const uint8_t *payload, size_t size, struct rec_footer *ret,
+	const struct rec_footer_counter **ret_counters, const struct rec_index **ret_entries);
 /* Back to the first frame. */
 void rec_reader_rewind(struct rec_reader *r);
 /* Counts of the last complete pass. */

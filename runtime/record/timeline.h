@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timeline.h - one process's records as spans and instants, in order, with parents, links and sums.
+ * timeline.h - the back of the merge: items in order of time become records of ntrace.pb.
  *
- * The stages, each in a file of its own and each called once, in this order:
- *   pair.c   starts and stops become items
- *   order.c  items become the sequence of records to be written, ids are given out
- *   link.c   parents and driver work by containment, device runs to their submits
- * Then out_ntrace.c writes the sequence.
+ * Keeps a stack of running spans per (process, thread), which gives parents and driver work, and hands
+ * each record to the encoder.
  */
 #ifndef NTRACE_RECORD_TIMELINE_H
 #define NTRACE_RECORD_TIMELINE_H
@@ -16,82 +13,56 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/record/load.h"
+#include "runtime/record/encode.h"
+#include "runtime/record/item.h"
+#include "runtime/record/map64.h"
 #include "runtime/record/merge.h"
-#include "runtime/record/sort.h"
+#include "runtime/record/process.h"
+#include "runtime/record/session.h"
 
-#define NO_ITEM LOAD_NONE
+/* Deeper spans contain nothing.  Real stacks have fewer than ten; hostile ones must not cost n^2. */
+#define TIMELINE_MAX_DEPTH 256u
 
-enum item_side { SIDE_RUNTIME, SIDE_KERNEL, SIDE_MARKER };
-
-enum item_kind {
-	ITEM_SPAN,
-	ITEM_OPEN,	/* a start whose stop never came */
-	ITEM_INSTANT,	/* everything from here on is written as one INSTANT record */
-	ITEM_LOST,	/* a stop whose start was lost */
-	ITEM_DUPLICATE, /* a start with the id of another */
+struct frame {
+	uint64_t pair, id, start;
+	uint64_t order; /* of all starts */
+	uint16_t type, source;
+	uint8_t side;
+	bool complete; /* its stop is known to come */
+	struct work work;
 };
 
-struct item {
-	uint64_t start, end; /* BOOTTIME ns; end = start unless ITEM_SPAN */
-	uint64_t id;	     /* as written; 0 until order.c for what the merge numbers itself */
-	uint64_t clamped_ns; /* the stop was so much earlier than the start */
-	uint32_t first;	     /* record, call or clock step */
-	uint32_t last;	     /* runtime spans: the stop's record */
-	uint32_t thread;     /* index of the thread, NO_ITEM: not on a host thread */
-	uint32_t parent;     /* item; of an open span: what contained its start */
-	uint32_t link;	     /* item that this device run was submitted by */
-	uint32_t work;	     /* index of the driver work inside, NO_ITEM: none */
-	uint32_t type;	     /* event type of a runtime's item */
-	uint8_t side;	     /* enum item_side */
-	uint8_t kind;	     /* enum item_kind */
-	bool hardware;
-	bool link_exact;
+struct thread_stack {
+	struct frame *frames;
+	uint32_t depth, cap;
+	uint32_t calls; /* of the frames */
 };
-
-/* Driver work inside a runtime span, on its thread. */
-struct work {
-	uint64_t ioctls, ioctl_ns, errors, copies, dma_bytes, dma_ns;
-	uint64_t dma_until; /* end of the copies counted so far */
-	int32_t last_error;
-};
-
-/* What a sequence entry writes; its `minor`. */
-enum step { STEP_STOP, STEP_START, STEP_ZERO_START, STEP_ZERO_STOP, STEP_INSTANT };
 
 struct timeline {
-	const struct load *l;
-	const struct load_process *p;
-	enum merge_kernel_events kernel_events;
-	const volatile sig_atomic_t *cancel; /* as in merge_options */
-	struct item *items;
-	struct sort_entry *sequence; /* key: BOOTTIME, index: item, minor: enum step */
-	struct work *work;
-	uint32_t *tids; /* ascending */
-	size_t item_count, item_cap, sequence_count, work_count, work_cap, thread_count;
-	uint64_t spans, open_spans, kernel_spans, device_runs;
-	uint64_t announced, not_wanted, start_lost, clamped, clamped_ns;
-	uint64_t written; /* raw records that the sequence holds; counted when it is written */
+	const struct session *session;
+	struct processes *processes;
+	struct encoder encoder;
+	struct map64 threads; /* (process, tid) -> stacks */
+	struct thread_stack *stacks;
+	size_t stack_count, stack_cap;
+	struct map64 displaced; /* pair -> elsewhere: left a stack, may still stop */
+	struct frame *elsewhere;
+	uint32_t *free_frames;
+	size_t elsewhere_count, elsewhere_cap, free_count, free_cap;
+	uint64_t order;
+	/* Called before the first record of a process is written. */
+	int (*open)(void *ctx, struct process *p);
+	void *ctx;
 };
 
-static inline const struct trace_record *item_record(const struct timeline *t, const struct item *i)
-{
-	return &t->l->records[i->first].r;
-}
-
-static inline const struct load_call *item_call(const struct timeline *t, const struct item *i)
-{
-	return &t->l->calls[i->first];
-}
-
-/* Ready for the stages.  timeline_free in any case. */
-void timeline_init(struct timeline *t, const struct load *l, const struct load_process *p,
+/* The caller sets open and ctx.  0 or -ENOMEM; timeline_free in any case. */
+int timeline_init(struct timeline *t, const struct session *session, struct processes *processes,
 	enum merge_kernel_events kernel_events);
 void timeline_free(struct timeline *t);
 
-/* The stages: 0, -ENOMEM, -EFBIG. */
-int timeline_pair(struct timeline *t);
-int timeline_order(struct timeline *t);
-int timeline_link(struct timeline *t);
+/* The next item in order (a held_fn; ctx is the timeline).  0 or -errno. */
+int timeline_item(void *ctx, const struct item *item);
+/* What is left to be written of a process. */
+int timeline_end(struct timeline *t, struct process *p);
 
 #endif

@@ -101,6 +101,11 @@ uint64_t trace_field_value(const struct trace_field *f, const uint8_t payload[TR
 	return value;
 }
 
+const char *trace_usage_name(uint64_t value)
+{
+	return value < ARRAY_SIZE(usage_names) ? usage_names[value] : NULL;
+}
+
 size_t trace_field_text(const struct trace_field *f, uint64_t value, char *buf, size_t size)
 {
 	int n;
@@ -109,8 +114,8 @@ size_t trace_field_text(const struct trace_field *f, uint64_t value, char *buf, 
 		n = snprintf(buf, size, "0x%" PRIx64, value);
 	else if (f->form == FORM_BOOL)
 		n = snprintf(buf, size, "%s", value ? "true" : "false");
-	else if (f->form == FORM_USAGE && value < ARRAY_SIZE(usage_names))
-		n = snprintf(buf, size, "%s", usage_names[value]);
+	else if (f->form == FORM_USAGE && trace_usage_name(value))
+		n = snprintf(buf, size, "%s", trace_usage_name(value));
 	else if (f->width == FIELD_I32)
 		n = snprintf(buf, size, "%" PRId64, (int64_t)value);
 	else

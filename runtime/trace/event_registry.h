@@ -69,6 +69,9 @@ uint64_t trace_field_value(const struct trace_field *f, const uint8_t payload[TR
 /* Writes the value's attribute text (NUL-terminated, at most size bytes); returns its length. */
 size_t trace_field_text(const struct trace_field *f, uint64_t value, char *buf, size_t size);
 
+/* Name of a dma_mem_usage_type, NULL when it is out of range. */
+const char *trace_usage_name(uint64_t value);
+
 /* XXH3 of numbers, names and fields: stored in recordings, so that a reader with another table
  * notices. */
 uint64_t trace_registry_hash(void);

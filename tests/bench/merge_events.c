@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * merge_events.c - how fast a recording becomes the four files.
+ * merge_events.c - how fast events become ntrace.pb.
  *
- * A synthetic recording of about a million events is merged: executions with submit, wait and
- * device run, and copies with one driver call each, by four threads on four cores, in batches as a
- * recorder writes them.  Three peers are measured in the same run: protobuf-c packing the very same
- * events (what the encoding alone would cost with the usual library), a copy of the output's bytes
- * in memory, and a plain write of them to a file.
+ * Frames are made in memory as a recorder would write them (batches of four threads on four cores and
+ * of the kernel hooks, with watermarks) and merged, linked and encoded into /dev/null, so that no disk is
+ * measured.  A round is an execution with submit, wait and device run, and sixteen allocations with one
+ * copy each: 72 events with six attributes on average.  Making the frames is measured alone before
+ * and its time is subtracted; both are shown.  Resident memory is shown for each size.
  *
- * Usage: merge_events [EVENTS]
+ * Peers in the same run: dd of as many bytes as were encoded from /dev/zero to /dev/null, and protobuf-c
+ * packing the very same events of a smaller trace (what the encoding alone would cost with the usual
+ * library).
+ *
+ * Usage: merge_events [EVENTS...]
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +20,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bpf/neuron_event.h"
 #include "proto/delimited.h"
@@ -31,18 +38,41 @@
 
 #define PID 4711u
 #define THREADS 4u
-#define BATCH 512u
-#define EVENTS_PER_ROUND 14u /* records in ntrace.pb, see put_round */
+#define BOOT 1000000000000u
+#define ALLOCATIONS 16u
+#define RECORDS_PER_ROUND (8u + 2u * ALLOCATIONS)
+#define EVENTS_PER_ROUND (RECORDS_PER_ROUND + 2u * ALLOCATIONS)
+#define ROUND_NS 20000u
+#define ROUNDS_PER_BATCH 16u /* of one core */
 
+enum step { STEP_RECORDS, STEP_CALLS, STEP_MARK_RUNTIME, STEP_MARK_KERNEL, STEP_COUNT };
+
+/* Frames of a recording, one after the other. */
 struct generator {
-	struct rec_writer *w;
-	struct trace_record records[BATCH + 16];
-	size_t count;
-	uint8_t calls[BATCH * (sizeof(struct nev_ioctl) + 4 * sizeof(uint64_t))];
-	size_t call_bytes;
+	uint64_t rounds, done; /* of all cores */
 	uint64_t next_id[THREADS];
 	uint32_t seq;
+	unsigned start; /* frames before the first event that were given */
+	unsigned core;
+	enum step step;
+	struct rec_frame frame;
+	struct rec_runtime head;
+	struct trace_record records[ROUNDS_PER_BATCH * RECORDS_PER_ROUND];
+	uint8_t calls[ROUNDS_PER_BATCH * ALLOCATIONS *
+		      (sizeof(struct nev_ioctl) + 6 * sizeof(uint64_t))];
+	size_t count, call_bytes;
+	uint8_t payload[sizeof(struct rec_runtime) +
+			ROUNDS_PER_BATCH * RECORDS_PER_ROUND * sizeof(struct trace_record)];
 };
+
+/* CPU time of the process: what one core takes, whatever else runs. */
+static double used(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
 
 static double now(void)
 {
@@ -52,126 +82,178 @@ static double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* ---- the recording ------------------------------------------------------------------------ */
+/* ---- frames ------------------------------------------------------------------------------- */
 
-static struct trace_record *put_record(struct generator *g, uint32_t core, enum trace_type type,
-	enum trace_phase phase, uint64_t id, uint64_t time)
+static struct trace_record *put_record(struct generator *g, enum trace_type type,
+	enum trace_phase phase, uint64_t id, uint64_t time, uint32_t nc)
 {
-	struct trace_record *r = &g->records[g->count++];
+	struct trace_record *r = (struct trace_record *)(g->payload + sizeof(g->head)) + g->count++;
 
-	*r = (struct trace_record){
-		.trace_type = type,
-		.phase = phase,
-		.thread_id = type == TRACE_DEVICE_EXEC ? 0 : PID + core,
-		.id = ++g->next_id[core],
-		.tracking_id = id,
-		.timestamp_ns = time,
-		.nc_idx = core,
-	};
+	memset(r, 0, sizeof(*r));
+	r->trace_type = type;
+	r->phase = phase;
+	r->thread_id = type == TRACE_DEVICE_EXEC ? 0 : PID + g->core;
+	r->id = ++g->next_id[g->core];
+	r->tracking_id = id ? id : (uint64_t)(g->core + 1) << 50 | r->id;
+	r->timestamp_ns = time;
+	r->nc_idx = nc;
 	return r;
 }
 
-static void put_span(struct generator *g, uint32_t core, enum trace_type type, uint64_t from,
-	uint64_t to, uint64_t value)
+static void put_span(struct generator *g, enum trace_type type, uint64_t from, uint64_t to,
+	uint64_t a, uint64_t b)
 {
-	uint64_t id = ((uint64_t)core << 50) | (g->next_id[core] + 1);
-	struct trace_record *r = put_record(g, core, type, TRACE_START, id, from);
+	struct trace_record *r = put_record(g, type, TRACE_START, 0, from, g->core);
 
-	memcpy(r->data, &value, sizeof(value));
-	put_record(g, core, type, TRACE_STOP, id, to);
+	memcpy(r->data, &a, sizeof(a));
+	memcpy(r->data + 8, &b, sizeof(b));
+	put_record(g, type, TRACE_STOP, r->tracking_id, to, g->core);
 }
 
-static void put_copy(struct generator *g, uint32_t core, uint64_t from, uint64_t to)
+static void put_call(struct generator *g, uint64_t from, uint64_t to)
 {
 	struct nev_ioctl e = {
-		.hdr = {.time_ns = to, .seq = g->seq++, .type = NEV_IOCTL_DONE, .nargs = 4},
+		.hdr = {.time_ns = to, .seq = g->seq++, .type = NEV_IOCTL_DONE, .nargs = 6},
 		.start_ns = from,
 		.duration_ns = to - from,
 		.tgid = PID,
-		.tid = PID + core,
-		.request = NEURON_IOCTL_MEM_BUF_COPY64,
+		.tid = PID + g->core,
+		.request = NEURON_IOCTL_MEM_COPY64,
 	};
-	uint64_t args[4] = {from, 4096, 0, 1};
+	uint64_t args[6] = {from, to, 4096, 65536, 131072, 7};
 
 	memcpy(g->calls + g->call_bytes, &e, sizeof(e));
 	memcpy(g->calls + g->call_bytes + sizeof(e), args, sizeof(args));
 	g->call_bytes += sizeof(e) + sizeof(args);
 }
 
-static int put_batches(struct generator *g)
+static void put_allocation(struct generator *g, uint64_t t)
 {
-	struct rec_runtime head = {0};
-	int rc = rec_writer_frame(g->w, REC_RUNTIME, REC_SOURCE_RUNTIME0, &head, sizeof(head),
-		g->records, g->count * sizeof(g->records[0]));
+	struct trace_record *r =
+		put_record(g, TRACE_DMA_MEM_ALLOC, TRACE_START, 0, t, TRACE_NC_UNKNOWN);
+	uint32_t usage = 12;
+	uint64_t stop[5] = {4096, 0x10000000 + t, 0, 1 << 30, 1u << 31};
 
-	if (rc == 0)
-		rc = rec_writer_frame(
-			g->w, REC_KERNEL, REC_SOURCE_KERNEL, g->calls, g->call_bytes, NULL, 0);
-	g->count = g->call_bytes = 0;
-	return rc;
+	memcpy(r->data + 4, &usage, sizeof(usage));
+	r = put_record(
+		g, TRACE_DMA_MEM_ALLOC, TRACE_STOP, r->tracking_id, t + 900, TRACE_NC_UNKNOWN);
+	memcpy(r->data, stop, sizeof(stop));
+	put_call(g, t + 100, t + 800);
 }
 
-/* One execution and one copy: twelve runtime records and a call. */
-static int put_round(struct generator *g, uint32_t core, uint64_t t, uint64_t exec_id)
+/* One execution and the allocations before it. */
+static void put_round(struct generator *g, uint64_t t, uint64_t exec_id)
 {
-	put_span(g, core, TRACE_TENSOR_WRITE, t, t + 900, 42);
-	put_span(g, core, TRACE_DMEM_BUF_COPYIN, t + 100, t + 800, 1);
-	put_copy(g, core, t + 200, t + 700);
-	put_span(g, core, TRACE_EXECUTE_API, t + 1000, t + 2900, 77);
-	put_span(g, core, TRACE_MODEL_SUBMIT, t + 1100, t + 1200, 77);
-	put_span(g, core, TRACE_EXEC_WAIT, t + 1300, t + 2800, exec_id);
-	put_span(g, core, TRACE_DEVICE_EXEC, t + 1250, t + 2700, exec_id << 32);
-	return g->count >= BATCH ? put_batches(g) : 0;
+	for (unsigned i = 0; i < ALLOCATIONS; i++)
+		put_allocation(g, t + i * 1000);
+	t += ALLOCATIONS * 1000;
+	struct trace_record *api = put_record(g, TRACE_EXECUTE_API, TRACE_START, 0, t, g->core);
+	uint64_t model = 77, api_id = api->tracking_id;
+	memcpy(api->data, &model, sizeof(model));
+	put_span(g, TRACE_MODEL_SUBMIT, t + 100, t + 200, model, 0);
+	put_span(g, TRACE_EXEC_WAIT, t + 300, t + 1800, exec_id, model);
+	struct trace_record *r = put_record(g, TRACE_DEVICE_EXEC, TRACE_START, 0, t + 250, g->core);
+	memcpy(r->data + 4, &exec_id, 4);
+	memcpy(r->data + 8, &t, sizeof(t));
+	memcpy(r->data + 32, &model, sizeof(model));
+	put_record(g, TRACE_DEVICE_EXEC, TRACE_STOP, r->tracking_id, t + 1700, g->core);
+	put_record(g, TRACE_EXECUTE_API, TRACE_STOP, api_id, t + 1900, g->core);
 }
 
-static int put_start(struct generator *g, uint64_t boot)
+static int give(struct generator *g, enum rec_type type, uint16_t source, const void *payload,
+	size_t size, const struct rec_frame **ret_frame, const uint8_t **ret_payload)
 {
-	struct rec_header_info info = {.producer = "bench", .instance_id = "bench"};
-	struct rec_process p = {.pid = PID};
-	struct rec_name name = {.id = 77};
+	g->frame = (struct rec_frame){
+		.type = (uint16_t)type, .source = source, .size = (uint32_t)size};
+	if (payload != g->payload && payload != g->calls)
+		memcpy(g->calls, payload, size);
+	*ret_frame = &g->frame;
+	*ret_payload = payload == g->payload ? g->payload : g->calls;
+	return 1;
+}
+
+static int give_start(
+	struct generator *g, const struct rec_frame **ret_frame, const uint8_t **ret_payload)
+{
+	static const char header[] = "{\"format\":\"ntrace-recording\",\"instance_id\":\"bench\"}";
 	struct clock_snapshot s = {
-		.boot_before = boot, .boot_after = boot, .realtime = boot + 1790000000000000000u};
-	_cleanup_free_ char *text = NULL;
-	int rc = rec_header_text(&info, &text);
+		.boot_before = BOOT, .boot_after = BOOT, .realtime = BOOT + 1790000000000000000u};
+	struct rec_process p = {.pid = PID};
+	struct {
+		struct rec_name name;
+		char text[16];
+	} name = {{77}, "two_layers.neff"};
 
-	if (rc == 0)
-		rc = rec_writer_frame(
-			g->w, REC_HEADER, REC_SOURCE_RECORDER, text, strlen(text), NULL, 0);
-	if (rc == 0)
-		rc = rec_writer_frame(g->w, REC_CLOCK, REC_SOURCE_RECORDER, &s, sizeof(s), NULL, 0);
-	if (rc == 0)
-		rc = rec_writer_frame(
-			g->w, REC_PROCESS, REC_SOURCE_RUNTIME0, &p, sizeof(p), NULL, 0);
-	return rc < 0 ? rc
-		      : rec_writer_frame(g->w, REC_NAME, REC_SOURCE_RUNTIME0, &name, sizeof(name),
-				"compiled/net.neff", 17);
+	switch (g->start++) {
+	case 0:
+		return give(g, REC_HEADER, 0, header, sizeof(header) - 1, ret_frame, ret_payload);
+	case 1:
+		return give(g, REC_CLOCK, 0, &s, sizeof(s), ret_frame, ret_payload);
+	case 2:
+		return give(g, REC_PROCESS, 1, &p, sizeof(p), ret_frame, ret_payload);
+	case 3:
+		return give(g, REC_PROCESS, 2, &p, sizeof(p), ret_frame, ret_payload);
+	default:
+		return give(g, REC_NAME, 2, &name, sizeof(name.name) + 15, ret_frame, ret_payload);
+	}
 }
 
-/* Returns the bytes of the recording, 0 on error. */
-static uint64_t make_recording(const char *path, uint64_t rounds)
+static void make_batch(struct generator *g, uint64_t t)
 {
-	struct generator *g = calloc(1, sizeof(*g));
-	uint64_t boot = 1000000000000u, bytes = 0;
-	int rc = g ? rec_writer_open(path, &g->w) : -ENOMEM;
+	g->count = 0;
+	g->call_bytes = g->core == 0 ? 0 : g->call_bytes;
+	for (unsigned i = 0; i < ROUNDS_PER_BATCH; i++)
+		put_round(g, t + i * ROUND_NS + g->core * 17, g->done / THREADS + i);
+	memcpy(g->payload, &g->head, sizeof(g->head));
+}
 
-	if (rc == 0)
-		rc = put_start(g, boot);
-	for (uint64_t i = 0; rc == 0 && i < rounds; i++)
-		rc = put_round(g, (uint32_t)(i % THREADS), boot + i * 800, i);
-	if (rc == 0)
-		rc = put_batches(g);
-	if (g && g->w) {
-		bytes = rec_writer_bytes(g->w);
-		if (rec_writer_close(g->w) < 0)
-			rc = -EIO;
+static int generate(void *ctx, const struct rec_frame **ret_frame, const uint8_t **ret_payload)
+{
+	struct generator *g = ctx;
+	uint64_t t = BOOT + 1000000 + g->done / THREADS * ROUND_NS;
+	uint64_t end = t + ROUNDS_PER_BATCH * ROUND_NS;
+
+	if (g->start < 5)
+		return give_start(g, ret_frame, ret_payload);
+	if (g->step == STEP_RECORDS && g->core == 0 && g->done >= g->rounds)
+		return 0;
+	switch (g->step) {
+	case STEP_RECORDS:
+		g->call_bytes = 0;
+		make_batch(g, t);
+		g->step = STEP_CALLS;
+		return give(g, REC_RUNTIME, 2, g->payload,
+			sizeof(g->head) + g->count * sizeof(g->records[0]), ret_frame, ret_payload);
+	case STEP_CALLS:
+		g->step = ++g->core == THREADS ? STEP_MARK_RUNTIME : STEP_RECORDS;
+		return give(g, REC_KERNEL, 1, g->calls, g->call_bytes, ret_frame, ret_payload);
+	case STEP_MARK_RUNTIME:
+		g->step = STEP_MARK_KERNEL;
+		return give(g, REC_WATERMARK, 2, &end, sizeof(end), ret_frame, ret_payload);
+	default:
+		g->step = STEP_RECORDS;
+		g->core = 0;
+		g->done += ROUNDS_PER_BATCH * THREADS;
+		return give(g, REC_WATERMARK, 1, &end, sizeof(end), ret_frame, ret_payload);
 	}
-	free(g);
-	return rc < 0 ? 0 : bytes;
+}
+
+static void generate_again(void *ctx)
+{
+	struct generator *g = ctx;
+
+	*g = (struct generator){.rounds = g->rounds};
+}
+
+static struct rec_damage no_damage(void *ctx)
+{
+	(void)ctx;
+	return (struct rec_damage){0};
 }
 
 /* ---- peers -------------------------------------------------------------------------------- */
 
-/* Packs events with protobuf-c as they stand in a file; seconds, or -1. */
+/* Packs events with protobuf-c as they stand in a file; events per second, or -1. */
 static double pack_with_protobuf_c(const uint8_t *data, size_t size)
 {
 	_cleanup_free_ uint8_t *out = malloc(1 << 16);
@@ -193,89 +275,161 @@ static double pack_with_protobuf_c(const uint8_t *data, size_t size)
 	for (size_t i = 0; events && i < count; i++)
 		ntff__ntrace_event__free_unpacked(events[i], NULL);
 	free(events);
-	return out && count ? seconds : -1;
+	return out && count ? (double)count / seconds : -1;
 }
 
-static double copy_bytes(const uint8_t *data, size_t size)
+/* Attributes in a file. */
+static uint64_t count_attributes(const uint8_t *data, size_t size)
 {
-	_cleanup_free_ uint8_t *to = malloc(size);
-	double start = now();
+	struct ntrace_event_view *e = calloc(1, sizeof(*e));
+	size_t pos = 0, len, at;
+	const uint8_t *msg;
+	uint64_t n = 0;
 
-	if (!to)
+	while (e && pb_delimited_next(data, size, &pos, &msg, &len) == 1)
+		if (ntrace_event_parse(msg, len, e, &at) == 0)
+			n += e->attr_count;
+	free(e);
+	return n;
+}
+
+/* dd of so many bytes; seconds, or -1. */
+static double run_dd(uint64_t bytes)
+{
+	char count[40];
+	double start = now();
+	int status = -1;
+	pid_t child;
+
+	snprintf(count, sizeof(count), "count=%" PRIu64, bytes >> 18);
+	child = fork();
+	if (child == 0) {
+		execlp("dd", "dd", "if=/dev/zero", "of=/dev/null", "bs=256k", count, "status=none",
+			(char *)NULL);
+		_exit(127);
+	}
+	if (child < 0 || waitpid(child, &status, 0) < 0 || status)
 		return -1;
-	memcpy(to, data, size);
-	__asm__ volatile("" : : "r"(to) : "memory"); /* the copy must not be left out */
 	return now() - start;
 }
 
-static double write_bytes(const char *path, const uint8_t *data, size_t size)
-{
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	double start = now();
+/* ---- measuring ---------------------------------------------------------------------------- */
 
-	if (fd < 0 || file_write_all(fd, data, size) < 0 || fsync(fd) < 0)
-		return -1;
-	return now() - start;
+static struct generator *new_generator(uint64_t events)
+{
+	struct generator *g = calloc(1, sizeof(*g));
+
+	if (g)
+		g->rounds = events / EVENTS_PER_ROUND + 1;
+	return g;
 }
 
-static void print_peer(const char *name, double seconds, double merge_seconds, double events)
+static int merge(uint64_t events, const char *out, struct merge_result *m, double *ret_seconds)
 {
-	if (seconds < 0)
-		printf("  %-34s failed\n", name);
-	else
-		printf("  %-34s %6.2f M events/s, merge takes %.1f times as long\n", name,
-			events / seconds / 1e6, merge_seconds / seconds);
-}
-
-static int run(struct scratch *dir, uint64_t rounds)
-{
+	struct generator *g = new_generator(events);
 	struct merge_options options = {.kernel_events = MERGE_KERNEL_HINT};
-	struct merge_result m;
-	_cleanup_free_ char *error = NULL, *data = NULL;
-	struct scratch_path rec = scratch_path(dir, REC_DIR), out = scratch_path(dir, "out");
-	char path[PATH_MAX + 32];
-	size_t size = 0;
-	uint64_t bytes = make_recording(rec.s, rounds);
-	double start = now();
-	int rc = bytes ? merge_recording(rec.s, out.s, &options, &m, &error) : -EIO;
-	double seconds = now() - start;
+	struct merge_frames frames = {generate, generate_again, no_damage, g};
+	_cleanup_free_ char *error = NULL;
+	double start = used();
+	int rc = g ? merge_frames(&frames, "bench", out, &options, m, &error) : -ENOMEM;
 
-	if (rc < 0 || m.output_count != 1) {
+	*ret_seconds = used() - start;
+	free(g);
+	if (rc < 0 || m->output_count != 1)
 		printf("merge failed: %s\n", error ? error : strerror(-rc));
+	return rc < 0 || m->output_count != 1 ? -1 : 0;
+}
+
+static double generate_only(uint64_t events)
+{
+	struct generator *g = new_generator(events);
+	const struct rec_frame *f;
+	const uint8_t *payload;
+	double start = used();
+
+	while (g && generate(g, &f, &payload) > 0)
+		__asm__ volatile("" : : "r"(payload) : "memory");
+	free(g);
+	return used() - start;
+}
+
+/* One size in a process of its own, so that its memory is its own. */
+static int measure(uint64_t events)
+{
+	struct merge_result m;
+	struct rusage u;
+	double making = generate_only(events), seconds;
+
+	if (merge(events, NULL, &m, &seconds) < 0)
 		return 1;
-	}
-	double events = (double)m.outputs[0].events;
-	snprintf(path, sizeof(path), "%s/ntrace.pb", m.outputs[0].dir);
-	rc = file_read(path, 1u << 31, &data, &size);
-	printf("merge of %.0f events: %.2f s, %.2f M events/s; recording %.1f and ntrace.pb %.1f "
-	       "bytes "
-	       "per event\n",
-		events, seconds, events / seconds / 1e6, (double)bytes / events,
-		(double)size / events);
-	if (rc == 0 && size) {
-		print_peer("protobuf-c packing alone",
-			pack_with_protobuf_c((const uint8_t *)data, size), seconds, events);
-		print_peer("copying the bytes", copy_bytes((const uint8_t *)data, size), seconds,
-			events);
-		print_peer("writing the bytes to a file",
-			write_bytes(scratch_path(dir, "plain").s, (const uint8_t *)data, size),
-			seconds, events);
-	}
-	bool right = m.outputs[0].events == rounds * EVENTS_PER_ROUND && m.balanced && rc == 0;
+	getrusage(RUSAGE_SELF, &u);
+	double count = (double)m.outputs[0].events, bytes = (double)m.outputs[0].bytes;
+	double dd = run_dd(m.outputs[0].bytes);
+	printf("%.0f M events: merge, link and encode %.2f M events/s of one core (%.2f s, and "
+	       "%.2f s "
+	       "making frames), %.0f MB/s of %.0f bytes per event, %ld MiB resident; dd of the "
+	       "same "
+	       "bytes %.2f s\n",
+		count / 1e6, count / (seconds - making) / 1e6, seconds - making, making,
+		bytes / (seconds - making) / 1e6, bytes / count, u.ru_maxrss >> 10, dd);
+	bool right =
+		m.balanced && m.ledger[REC_C_MERGE_LATE].value == 0 && m.outputs[0].open_spans == 0;
 	merge_result_free(&m);
+	fflush(stdout);
 	return right ? 0 : 1;
+}
+
+/* The same events in a file: what they are, to disk, and what protobuf-c takes for them. */
+static int compare(struct scratch *dir)
+{
+	struct scratch_path out = scratch_path(dir, "out");
+	_cleanup_free_ char *data = NULL;
+	struct merge_result m;
+	char path[PATH_MAX + 32];
+	double seconds;
+	size_t size = 0;
+
+	if (merge(300000, out.s, &m, &seconds) < 0)
+		return 1;
+	snprintf(path, sizeof(path), "%s/ntrace.pb", m.outputs[0].dir);
+	int rc = file_read(path, 1u << 31, &data, &size);
+	if (rc == 0)
+		printf("%.2f attributes per event; to a file and synced %.2f M events/s; "
+		       "protobuf-c "
+		       "packs %.2f M events/s\n",
+			(double)count_attributes((const uint8_t *)data, size) /
+				(double)m.outputs[0].events,
+			(double)m.outputs[0].events / seconds / 1e6,
+			pack_with_protobuf_c((const uint8_t *)data, size) / 1e6);
+	merge_result_free(&m);
+	return rc < 0;
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t events = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
+	static char *usual[] = {"merge_events", "1000000"};
 	struct scratch dir;
+	int status = 0;
 
+	if (argc < 2) {
+		argv = usual;
+		argc = 2;
+	}
+	for (int i = 1; i < argc; i++) {
+		int one = 1;
+		pid_t child = fork();
+
+		if (child == 0)
+			_exit(measure(strtoull(argv[i], NULL, 10)));
+		if (child < 0 || waitpid(child, &one, 0) < 0)
+			one = 1;
+		status |= one != 0;
+	}
 	if (!scratch_make(&dir)) {
 		perror("scratch directory");
 		return 1;
 	}
-	int rc = run(&dir, events / EVENTS_PER_ROUND + 1);
+	status |= compare(&dir);
 	scratch_remove(&dir);
-	return rc;
+	return status;
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Replay tests: a recording made now on a virtual device is merged again under other conditions, and
-# must give the same bytes.
+# Replay tests.  The recordings in recordings/, one per version of the format, must give the files
+# that are expected of them.  A recording made now on a virtual device is merged again under other
+# conditions, and must give the same bytes.
 cd "$(dirname "$0")/../.." || exit 3
 BUILD=$(realpath "${BUILD:-build}")
 export PATH=$BUILD/bin:$PATH
@@ -19,11 +20,7 @@ skip_all() {
 	skipped=1
 	done_with
 }
-[ "$(id -u)" = 0 ] || skip_all root
-[ -r /sys/kernel/btf/vmlinux ] || skip_all "kernel BTF"
-[ -w /dev/fuse ] || skip_all /dev/fuse
-
-sums() { (cd "$1" && find . -name '*.pb' | sort | xargs sha256sum); }
+sums() { (cd "$1" && find . -name '*.pb' | LC_ALL=C sort | xargs sha256sum); }
 check() { # name, status
 	if [ "$2" = 0 ]; then
 		passed=$((passed + 1))
@@ -33,6 +30,21 @@ check() { # name, status
 	fi
 }
 
+for r in tests/replay/recordings/v*; do
+	rm -rf "$tmp/again"
+	ntrace replay -q "$r" -o "$tmp/again" && sums "$tmp/again" | diff "$r/expected.sha256" -
+	check "the expected files from a recording of version ${r##*/v}" $?
+	ntrace rec verify -q "$r"
+	check "a recording of version ${r##*/v} verifies" $?
+	rm -rf "$tmp/again" "$tmp/cut"
+	ntrace rec cut -q "$r" -o "$tmp/cut" && ntrace replay -q "$tmp/cut" -o "$tmp/again" &&
+		sums "$tmp/again" | grep ntrace.pb >"$tmp/log" && grep ntrace.pb "$r/expected.sha256" | diff - "$tmp/log"
+	check "a whole cut of version ${r##*/v} gives the same events" $?
+done
+
+[ "$(id -u)" = 0 ] || skip_all root
+[ -r /sys/kernel/btf/vmlinux ] || skip_all "kernel BTF"
+[ -w /dev/fuse ] || skip_all /dev/fuse
 ntrace-vdev -q -- ntrace record -q -o "$tmp/live" -- \
 	"$BUILD/workloads/inference" --threads 2 --executions 50 >"$tmp/log" 2>&1
 status=$?

@@ -60,7 +60,7 @@ TEST("header: keys are sorted and the unknown is left out", "[record]")
 	CHECK_STR(text,
 		"{\"config\":{\"all_processes\":false},\"format\":\"ntrace-recording\","
 		"\"hooks\":[],\"ioctl_hash\":\"0x0000000000000001\",\"is_virtual\":false,"
-		"\"producer\":\"p\",\"registry_hash\":\"0xabcdef0123456789\",\"version\":1}");
+		"\"producer\":\"p\",\"registry_hash\":\"0xabcdef0123456789\",\"version\":2}");
 }
 
 TEST("header: a host name that is not UTF-8 still gives valid JSON", "[record]")

@@ -4,7 +4,7 @@
  *
  * Times are given in ns since FX_BOOT (a BOOTTIME); epoch time at output is FX_REAL later by
  * FX_OFFSET.  Records gather per call of fx_records and are written as one frame; calls as one
- * frame each.
+ * frame each.  Each frame is a block of its own, so that damage hits one frame.
  */
 #ifndef NTRACE_TESTS_RECORDING_FIXTURE_H
 #define NTRACE_TESTS_RECORDING_FIXTURE_H
@@ -37,6 +37,7 @@ struct fixture {
 	size_t count;
 	uint64_t next_id[4]; /* sequence per core; the last is for events of no core */
 	uint32_t next_seq;
+	size_t held_bytes; /* limit for the merge; 0: the usual one */
 	struct merge_result result;
 	char *error;
 	struct trace_file trace;
@@ -47,10 +48,17 @@ static inline struct scratch_path fx_path(const struct fixture *fx, const char *
 	return scratch_path(&fx->dir, name);
 }
 
+static inline void fx_frame2(struct fixture *fx, enum rec_type type, uint16_t source,
+	const void *head, size_t head_size, const void *body, size_t body_size)
+{
+	rec_writer_frame(fx->w, type, source, head, head_size, body, body_size);
+	rec_writer_flush(fx->w);
+}
+
 static inline void fx_frame(
 	struct fixture *fx, enum rec_type type, uint16_t source, const void *data, size_t size)
 {
-	rec_writer_frame(fx->w, type, source, data, size, NULL, 0);
+	fx_frame2(fx, type, source, data, size, NULL, 0);
 }
 
 /* A clock snapshot at a relative time with an offset that differs from FX_OFFSET by `step`. */
@@ -122,7 +130,7 @@ static inline void fx_records(struct fixture *fx, uint16_t source)
 {
 	struct rec_runtime head = {0};
 
-	rec_writer_frame(fx->w, REC_RUNTIME, source, &head, sizeof(head), fx->records,
+	fx_frame2(fx, REC_RUNTIME, source, &head, sizeof(head), fx->records,
 		fx->count * sizeof(fx->records[0]));
 	fx->count = 0;
 }
@@ -165,7 +173,7 @@ static inline void fx_call_raw(struct fixture *fx, const struct fx_call *c, uint
 		.flags = c->flags,
 	};
 
-	rec_writer_frame(fx->w, REC_KERNEL, REC_SOURCE_KERNEL, &e, sizeof(e), c->args,
+	fx_frame2(fx, REC_KERNEL, REC_SOURCE_KERNEL, &e, sizeof(e), c->args,
 		c->nargs * sizeof(c->args[0]));
 }
 
@@ -200,7 +208,15 @@ static inline void fx_name(struct fixture *fx, uint64_t id, const char *text)
 {
 	struct rec_name head = {.id = id};
 
-	rec_writer_frame(fx->w, REC_NAME, FX_SOURCE, &head, sizeof(head), text, strlen(text));
+	fx_frame2(fx, REC_NAME, FX_SOURCE, &head, sizeof(head), text, strlen(text));
+}
+
+/* Nothing older than this will come from the source. */
+static inline void fx_watermark(struct fixture *fx, uint16_t source, uint64_t at)
+{
+	uint64_t mark = FX_BOOT + at;
+
+	fx_frame(fx, REC_WATERMARK, source, &mark, sizeof(mark));
 }
 
 static inline void fx_end(struct fixture *fx)
@@ -221,7 +237,7 @@ static inline int fx_close_writer(struct fixture *fx)
 /* Merges into directory `out` of the fixture. */
 static inline int fx_merge(struct fixture *fx, const char *out, enum merge_kernel_events events)
 {
-	struct merge_options o = {.kernel_events = events};
+	struct merge_options o = {.kernel_events = events, .held_bytes = fx->held_bytes};
 
 	if (fx->w)
 		fx_close_writer(fx);

@@ -40,9 +40,14 @@ static inline int scratch_unlink_(
 	return remove(path);
 }
 
+static inline void scratch_remove_tree(const char *path)
+{
+	nftw(path, scratch_unlink_, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 static inline void scratch_remove(struct scratch *s)
 {
-	nftw(s->dir, scratch_unlink_, 16, FTW_DEPTH | FTW_PHYS);
+	scratch_remove_tree(s->dir);
 }
 
 struct scratch_path {

@@ -31,26 +31,17 @@ static inline void trace_file_free(struct trace_file *t)
 	memset(t, 0, sizeof(*t));
 }
 
-/* Reads the only ntrace.pb below `out`; false when there is none, several, or a bad one. */
-static inline bool trace_file_read(struct trace_file *t, const char *out)
+/* Reads an ntrace.pb; false when it cannot be read or is a bad one. */
+static inline bool trace_file_load(struct trace_file *t, const char *path)
 {
-	char pattern[1100];
-	glob_t g;
 	size_t size = 0, pos = 0, len = 0, at;
 	const uint8_t *msg;
 
 	memset(t, 0, sizeof(*t));
-	snprintf(pattern, sizeof(pattern), "%s/*_pid_*/ntrace.pb", out);
-	if (glob(pattern, 0, NULL, &g) != 0)
+	if (file_read(path, 1u << 30, &t->data, &size) < 0)
 		return false;
-	bool one = g.gl_pathc == 1 && file_read(g.gl_pathv[0], 1u << 30, &t->data, &size) == 0;
-	if (one) {
-		snprintf(t->leaf, sizeof(t->leaf), "%s", g.gl_pathv[0]);
-		*strrchr(t->leaf, '/') = 0;
-	}
-	globfree(&g);
-	if (!one)
-		return false;
+	snprintf(t->leaf, sizeof(t->leaf), "%s", path);
+	*strrchr(t->leaf, '/') = 0;
 	size_t cap = size / 8 + 1;
 	t->events = calloc(cap < 1u << 20 ? cap : 1u << 20, sizeof(*t->events));
 	int rc;
@@ -61,6 +52,21 @@ static inline bool trace_file_read(struct trace_file *t, const char *out)
 			return false;
 	}
 	return t->events && rc == 0;
+}
+
+/* Reads the only ntrace.pb below `out`; false when there is none, several, or a bad one. */
+static inline bool trace_file_read(struct trace_file *t, const char *out)
+{
+	char pattern[1100];
+	glob_t g;
+
+	memset(t, 0, sizeof(*t));
+	snprintf(pattern, sizeof(pattern), "%s/*_pid_*/ntrace.pb", out);
+	if (glob(pattern, 0, NULL, &g) != 0)
+		return false;
+	bool ok = g.gl_pathc == 1 && trace_file_load(t, g.gl_pathv[0]);
+	globfree(&g);
+	return ok;
 }
 
 static inline bool pb_str_is(struct pb_str s, const char *text)

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * diff_info.c - the losses that two trace_info.pb tell of.
+ *
+ * Of the ledger, what was lost and what was noted is compared.  What came in, went out and was received
+ * shows in the counts of events, and what recording itself cost is no loss.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/output/diff.h"
+#include "proto/neuron_trace.pb-c.h"
+#include "runtime/base/file.h"
+
+#define MAX_INFO ((size_t)256 << 20)
+
+struct infos {
+	Ntff__NtraceInfo *of[2];
+};
+
+static void infos_free(struct infos *i)
+{
+	for (unsigned s = 0; s < 2; s++)
+		if (i->of[s])
+			ntff__ntrace_info__free_unpacked(i->of[s], NULL);
+}
+
+/* 0 also when there is none; *ret_path is to be freed in any case. */
+static int read_info(const char *trace, Ntff__NtraceInfo **ret, char **ret_path)
+{
+	const char *slash = strrchr(trace, '/');
+	_cleanup_free_ char *data = NULL;
+	size_t size;
+	int rc;
+
+	if (asprintf(ret_path, "%.*strace_info.pb", slash ? (int)(slash - trace + 1) : 0, trace) <
+		0) {
+		*ret_path = NULL;
+		return -ENOMEM;
+	}
+	rc = file_read(*ret_path, MAX_INFO, &data, &size);
+	if (rc < 0)
+		return rc == -ENOENT ? 0 : rc;
+	*ret = ntff__ntrace_info__unpack(NULL, size, (const uint8_t *)data);
+	return *ret ? 0 : -EBADMSG;
+}
+
+static bool counts(const Ntff__NtraceLedgerRow *r, bool structure)
+{
+	size_t len = strlen(r->counter);
+
+	if (structure && len > 3 && !strcmp(r->counter + len - 3, "_ns"))
+		return false;
+	if (!strcmp(r->kind, "note"))
+		return strcmp(r->stage, "agent") != 0 && strcmp(r->counter, "received") != 0;
+	return !strcmp(r->kind, "lost");
+}
+
+static const Ntff__NtraceLedgerRow *find_row(
+	const Ntff__NtraceInfo *m, const Ntff__NtraceLedgerRow *like)
+{
+	for (size_t i = 0; i < m->n_ledger; i++)
+		if (!strcmp(m->ledger[i]->stage, like->stage) &&
+			!strcmp(m->ledger[i]->counter, like->counter))
+			return m->ledger[i];
+	return NULL;
+}
+
+static int add_loss(struct diff *d, const Ntff__NtraceLedgerRow *r, uint64_t a, uint64_t b)
+{
+	struct diff_loss *more = realloc(d->losses, (d->loss_count + 1) * sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	d->losses = more;
+	more += d->loss_count++;
+	*more = (struct diff_loss){strdup(r->stage), strdup(r->counter), {a, b}};
+	return more->stage && more->counter ? 0 : -ENOMEM;
+}
+
+/* A row that only one side has (another version wrote it) stands against 0. */
+static int compare_ledgers(struct diff *d, const struct infos *m, bool structure)
+{
+	int rc = 0;
+
+	for (unsigned s = 0; s < 2; s++) {
+		for (size_t i = 0; rc == 0 && i < m->of[s]->n_ledger; i++) {
+			const Ntff__NtraceLedgerRow *r = m->of[s]->ledger[i];
+			const Ntff__NtraceLedgerRow *other = find_row(m->of[!s], r);
+			uint64_t value[2] = {0, 0};
+
+			if (!counts(r, structure) || (s && other))
+				continue;
+			value[s] = r->value;
+			value[!s] = other ? other->value : 0;
+			if (value[0] != value[1])
+				rc = add_loss(d, r, value[0], value[1]);
+		}
+	}
+	return rc;
+}
+
+int diff_read_info(const struct diff_side side[2], const struct diff_options *options,
+	struct diff *d, struct diff_fault *fault)
+{
+	_cleanup_(infos_free) struct infos m = {{NULL, NULL}};
+	int rc = 0;
+
+	if (side[0].alone || side[1].alone)
+		return 0;
+	for (unsigned s = 0; s < 2; s++) {
+		_cleanup_free_ char *path = NULL;
+
+		rc = read_info(side[s].file, &m.of[s], &path);
+		if (rc < 0) {
+			fault->path = path;
+			path = NULL;
+			return rc;
+		}
+		d->has_info[s] = m.of[s] != NULL;
+		if (m.of[s])
+			d->ended[s] = m.of[s]->ended;
+	}
+	d->info_missing = d->has_info[0] != d->has_info[1];
+	if (!m.of[0] || !m.of[1]) {
+		d->ended[0] = d->ended[1] = true;
+		return 0;
+	}
+	return compare_ledgers(d, &m, options->ignore_times || options->tolerance > 0);
+}

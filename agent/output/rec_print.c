@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rec_print.c - see rec_print.h.  Times are printed as seconds since the first clock snapshot in
+ * text, as epoch nanoseconds in JSON.
+ */
+#include "agent/output/rec_print.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/output/json_out.h"
+
+static const char *const type_names[SUMMARY_TYPES] = {
+	[REC_HEADER] = "header",
+	[REC_CLOCK] = "clock",
+	[REC_DEVICE] = "device",
+	[REC_PROCESS] = "process",
+	[REC_KERNEL] = "kernel",
+	[REC_RUNTIME] = "runtime",
+	[REC_WATERMARK] = "watermark",
+	[REC_COUNTERS] = "counters",
+	[REC_CPU] = "cpu",
+	[REC_MEM] = "mem",
+	[REC_NAME] = "name",
+	[REC_END] = "end",
+	[REC_FOOTER] = "footer",
+};
+
+static const struct {
+	const char *key;
+	size_t offset;
+} header_texts[] = {
+	{"producer", offsetof(struct rec_header_info, producer)},
+	{"instance_id", offsetof(struct rec_header_info, instance_id)},
+	{"host", offsetof(struct rec_header_info, host)},
+	{"kernel", offsetof(struct rec_header_info, kernel)},
+	{"machine", offsetof(struct rec_header_info, machine)},
+	{"driver", offsetof(struct rec_header_info, driver)},
+};
+
+#define MAX_TEXT 65536u /* bytes of a text that are shown */
+#define HEADER_TEXTS (sizeof(header_texts) / sizeof(*header_texts))
+
+static const char *header_text(const struct rec_summary *s, size_t i)
+{
+	return *(const char *const *)(const void *)((const char *)&s->header.info +
+						    header_texts[i].offset);
+}
+
+static uint64_t epoch(const struct rec_summary *s, uint64_t boot_ns)
+{
+	return boot_ns + (uint64_t)clock_snapshot_offset(&s->clock);
+}
+
+/* The bytes of text that a terminal can take; others become '?'. */
+static void plain(FILE *f, const char *text, size_t max)
+{
+	for (size_t i = 0; i < max && text[i]; i++)
+		fputc((unsigned char)text[i] >= 0x20 && text[i] != 0x7f ? text[i] : '?', f);
+}
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+static void seconds(FILE *f, const struct rec_summary *s, uint64_t boot_ns)
+{
+	uint64_t zero = s->clock.boot_before;
+	uint64_t ns = boot_ns >= zero ? boot_ns - zero : zero - boot_ns;
+
+	fprintf(f, "%s%" PRIu64 ".%09" PRIu64, boot_ns < zero ? "-" : "", ns / 1000000000u,
+		ns % 1000000000u);
+}
+
+static void print_header(FILE *f, const struct rec_summary *s)
+{
+	fprintf(f, "format      version %u\n", s->version);
+	if (!s->has_header)
+		fprintf(f, "header      missing\n");
+	for (size_t i = 0; i < HEADER_TEXTS; i++) {
+		const char *text = header_text(s, i);
+
+		if (!text)
+			continue;
+		fprintf(f, "%-11s ", header_texts[i].key);
+		plain(f, text, 200);
+		fputc('\n', f);
+	}
+	if (s->header.info.is_virtual)
+		fprintf(f, "device      VIRTUAL (ntrace-vdev), not a Neuron device\n");
+	for (const char *const *h = s->header.info.hooks; h && *h; h++) {
+		fprintf(f, "hook        ");
+		plain(f, *h, 200);
+		fputc('\n', f);
+	}
+}
+
+static void print_sources(FILE *f, const struct rec_summary *s)
+{
+	for (size_t i = 0; i < s->source_count; i++) {
+		const struct summary_source *src = &s->sources[i];
+
+		if (src->source == REC_SOURCE_RECORDER)
+			continue;
+		fprintf(f, "source %-4u ", src->source);
+		if (src->source == REC_SOURCE_KERNEL)
+			fprintf(f, "driver calls");
+		else
+			fprintf(f, "runtime");
+		if (src->is_process) {
+			fprintf(f, ", pid %u ", src->process.pid);
+			plain(f, src->process.comm, sizeof(src->process.comm));
+		}
+		fprintf(f, ", %" PRIu64 " records\n", src->records);
+	}
+}
+
+static void print_span(FILE *f, const struct rec_summary *s)
+{
+	if (s->clock.boot_after == 0) {
+		fprintf(f, "time        unknown: no clock snapshot\n");
+		return;
+	}
+	fprintf(f, "start       %" PRIu64 " (epoch ns)\n", epoch(s, s->clock.boot_before));
+	if (s->last_ns == 0)
+		return;
+	fprintf(f, "records     from ");
+	seconds(f, s, s->first_ns);
+	fprintf(f, " to ");
+	seconds(f, s, s->last_ns);
+	fprintf(f, " s\n");
+}
+
+static void print_types(FILE *f, const struct rec_summary *s)
+{
+	fprintf(f, "%-11s %12s %16s\n", "frames of", "frames", "bytes");
+	for (unsigned t = 0; t < SUMMARY_TYPES; t++)
+		if (s->types[t].frames)
+			fprintf(f, "  %-9s %12" PRIu64 " %16" PRIu64 "\n",
+				type_names[t] ? type_names[t] : "?", s->types[t].frames,
+				s->types[t].bytes);
+	if (s->damage.unknown_frames)
+		fprintf(f, "  %-9s %12" PRIu64 "\n", "unknown", s->damage.unknown_frames);
+	if (s->blocks)
+		fprintf(f, "blocks      %" PRIu64 ", %" PRIu64 " bytes as stored\n", s->blocks,
+			s->stored_bytes);
+}
+
+static void print_ledger(FILE *f, const struct rec_summary *s)
+{
+	fprintf(f, "ledger\n");
+	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
+		const struct rec_counter_info *info = rec_counter_info(id);
+
+		if (s->ledger.value[id])
+			fprintf(f, "  %-4s %-9s %-14s %14" PRIu64 "  %s\n",
+				rec_counter_kind_name(info->kind), info->stage, info->name,
+				s->ledger.value[id], info->text);
+	}
+	fprintf(f, "gaps        %" PRIu64 " driver calls missing by number\n", s->seq_gaps);
+	fprintf(f, "open spans  %" PRIu64 "\n", s->open_spans);
+}
+
+void rec_print_damage(FILE *f, const struct rec_damage *d)
+{
+	if (!rec_damaged(d))
+		return;
+	fprintf(f,
+		"damage      %" PRIu64 " bytes skipped and %" PRIu64
+		" cut off at the end, in %" PRIu64 " places\n",
+		d->skipped_bytes, d->cut_bytes, d->bad_frames + (d->cut_bytes && !d->bad_frames));
+}
+
+void rec_print_text(FILE *f, const struct rec_summary *s)
+{
+	print_header(f, s);
+	print_span(f, s);
+	print_sources(f, s);
+	print_types(f, s);
+	print_ledger(f, s);
+	fprintf(f, "footer      %s\n",
+		!s->has_footer	  ? "none"
+		: s->footer_fault ? s->footer_fault
+				  : "agrees");
+	if (s->ended)
+		fprintf(f, "ended       in order, wait status %d\n", s->end.wait_status);
+	else
+		fprintf(f, "ended       no end frame: the recorder did not stop in order\n");
+	rec_print_damage(f, &s->damage);
+}
+
+/* ---- JSON --------------------------------------------------------------------------------- */
+
+static void key_string(struct json_out *j, const char *key, const char *text, size_t max)
+{
+	jout_key(j, key);
+	jout_string(j, text, strnlen(text, max));
+}
+
+static void key_number(struct json_out *j, const char *key, uint64_t v)
+{
+	jout_key(j, key);
+	jout_unsigned(j, v);
+}
+
+static void key_bool(struct json_out *j, const char *key, bool v)
+{
+	jout_key(j, key);
+	jout_bool(j, v);
+}
+
+static void json_header(struct json_out *j, const struct rec_summary *s)
+{
+	key_number(j, "version", s->version);
+	for (size_t i = 0; i < HEADER_TEXTS; i++)
+		if (header_text(s, i))
+			key_string(j, header_texts[i].key, header_text(s, i), MAX_TEXT);
+	key_bool(j, "is_virtual", s->header.info.is_virtual);
+	jout_key(j, "hooks");
+	jout_begin(j, '[');
+	for (const char *const *h = s->header.info.hooks; h && *h; h++)
+		jout_string(j, *h, strlen(*h));
+	jout_end(j, ']');
+	if (s->clock.boot_after)
+		key_number(j, "start_ns", epoch(s, s->clock.boot_before));
+	if (s->clock.boot_after && s->last_ns) {
+		key_number(j, "first_ns", epoch(s, s->first_ns));
+		key_number(j, "last_ns", epoch(s, s->last_ns));
+	}
+}
+
+static void json_sources(struct json_out *j, const struct rec_summary *s)
+{
+	jout_key(j, "sources");
+	jout_begin(j, '[');
+	for (size_t i = 0; i < s->source_count; i++) {
+		const struct summary_source *src = &s->sources[i];
+
+		if (src->source == REC_SOURCE_RECORDER)
+			continue;
+		jout_begin(j, '{');
+		key_number(j, "source", src->source);
+		if (src->is_process) {
+			key_number(j, "pid", src->process.pid);
+			key_string(j, "comm", src->process.comm, sizeof(src->process.comm));
+		}
+		key_number(j, "records", src->records);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
+static void json_types(struct json_out *j, const struct rec_summary *s)
+{
+	jout_key(j, "frames");
+	jout_begin(j, '{');
+	for (unsigned t = 0; t < SUMMARY_TYPES; t++) {
+		if (!s->types[t].frames)
+			continue;
+		jout_key(j, type_names[t] ? type_names[t] : "?");
+		jout_begin(j, '{');
+		key_number(j, "frames", s->types[t].frames);
+		key_number(j, "bytes", s->types[t].bytes);
+		jout_end(j, '}');
+	}
+	jout_end(j, '}');
+	key_number(j, "blocks", s->blocks);
+	key_number(j, "stored_bytes", s->stored_bytes);
+}
+
+static void json_ledger(struct json_out *j, const struct rec_summary *s)
+{
+	jout_key(j, "ledger");
+	jout_begin(j, '[');
+	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
+		const struct rec_counter_info *info = rec_counter_info(id);
+
+		if (!s->ledger.value[id])
+			continue;
+		jout_begin(j, '{');
+		key_string(j, "stage", info->stage, MAX_TEXT);
+		key_string(j, "name", info->name, MAX_TEXT);
+		key_string(j, "kind", rec_counter_kind_name(info->kind), MAX_TEXT);
+		key_number(j, "value", s->ledger.value[id]);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+	key_number(j, "seq_gaps", s->seq_gaps);
+	key_number(j, "open_spans", s->open_spans);
+}
+
+void rec_print_json(FILE *f, const struct rec_summary *s)
+{
+	struct json_out j = {.f = f};
+
+	jout_begin(&j, '{');
+	json_header(&j, s);
+	json_sources(&j, s);
+	json_types(&j, s);
+	json_ledger(&j, s);
+	key_bool(&j, "ended", s->ended);
+	key_bool(&j, "footer", s->has_footer);
+	if (s->footer_fault)
+		key_string(&j, "footer_fault", s->footer_fault, MAX_TEXT);
+	jout_key(&j, "damage");
+	jout_begin(&j, '{');
+	key_number(&j, "skipped_bytes", s->damage.skipped_bytes);
+	key_number(&j, "cut_bytes", s->damage.cut_bytes);
+	key_number(&j, "bad_frames", s->damage.bad_frames);
+	key_number(&j, "unknown_frames", s->damage.unknown_frames);
+	jout_end(&j, '}');
+	jout_end(&j, '}');
+	fputc('\n', f);
+}

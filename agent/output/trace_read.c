@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trace_read.c - a window over the file that moves along; it grows only for a record that does not
+ * fit, and only as far as the file really goes on.
+ */
+#include "agent/output/trace_read.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/delimited.h"
+#include "runtime/base/file.h"
+
+#define WINDOW_BYTES (256u << 10)
+
+int trace_read_open(struct trace_read *r, const char *path)
+{
+	*r = (struct trace_read){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+	return r->fd < 0 ? -errno : 0;
+}
+
+void trace_read_close(struct trace_read *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r->buf);
+	*r = (struct trace_read){.fd = -1};
+}
+
+uint64_t trace_read_offset(const struct trace_read *r)
+{
+	return r->base + r->at;
+}
+
+/* Reads more behind what is there; 0 or -errno, r->eof at the end of the file. */
+static int fill(struct trace_read *r)
+{
+	ssize_t n;
+
+	if (r->at) {
+		memmove(r->buf, r->buf + r->at, r->have - r->at);
+		r->base += r->at;
+		r->have -= r->at;
+		r->at = 0;
+	}
+	if (r->have == r->cap) {
+		size_t cap = r->cap ? r->cap * 2 : WINDOW_BYTES;
+		uint8_t *buf = realloc(r->buf, cap);
+
+		if (!buf)
+			return -ENOMEM;
+		r->buf = buf;
+		r->cap = cap;
+	}
+	do
+		n = read(r->fd, r->buf + r->have, r->cap - r->have);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	r->eof = n == 0;
+	r->have += (size_t)n;
+	return 0;
+}
+
+/* Is the record at r->at wholly in the window?  1 and its size with the prefix; 0; -EBADMSG. */
+static int record_size(const struct trace_read *r, size_t *ret_size)
+{
+	const uint8_t *p = r->buf + r->at;
+	size_t left = r->have - r->at, n = 0;
+	uint64_t len = 0;
+
+	if (left)
+		n = pb_varint_get(p, p + left, &len);
+	if (n == 0)
+		return left >= PB_MAX_VARINT ? -EBADMSG : 0;
+	if (len > TRACE_READ_MAX_RECORD)
+		return -EBADMSG;
+	*ret_size = n + (size_t)len;
+	return *ret_size <= left;
+}
+
+int trace_read_next(struct trace_read *r, struct ntrace_event_view *e)
+{
+	size_t size = 0, pos, len, at;
+	const uint8_t *msg;
+	int rc;
+
+	while ((rc = record_size(r, &size)) == 0) {
+		if (r->eof)
+			return r->at == r->have ? 0 : -EBADMSG;
+		rc = fill(r);
+		if (rc < 0)
+			return rc;
+	}
+	if (rc < 0)
+		return rc;
+	pos = r->at;
+	if (pb_delimited_next(r->buf, r->at + size, &pos, &msg, &len) != 1)
+		return -EBADMSG;
+	if (ntrace_event_parse(msg, len, e, &at) < 0)
+		return -EBADMSG;
+	r->at = pos;
+	r->count++;
+	return 1;
+}
+
+/* ---- which traces there are ----------------------------------------------------------------- */
+
+void trace_set_free(struct trace_set *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		free(s->files[i]);
+	free(s->files);
+	*s = (struct trace_set){0};
+}
+
+static int add_file(struct trace_set *s, char *path)
+{
+	char **files = path ? realloc(s->files, (s->count + 1) * sizeof(*files)) : NULL;
+
+	if (!files) {
+		free(path);
+		return -ENOMEM;
+	}
+	files[s->count++] = path;
+	s->files = files;
+	return 0;
+}
+
+static char *join(const char *dir, const char *name)
+{
+	size_t len = strlen(dir);
+	char *path = NULL;
+
+	while (len && dir[len - 1] == '/')
+		len--;
+	return asprintf(&path, "%.*s/%s%sntrace.pb", (int)len, dir, name, *name ? "/" : "") < 0
+		       ? NULL
+		       : path;
+}
+
+/* Adds dir/name/ntrace.pb if it is there. */
+static int add_if_there(struct trace_set *s, const char *dir, const char *name)
+{
+	char *path = join(dir, name);
+
+	if (path && access(path, F_OK) < 0) {
+		free(path);
+		return 0;
+	}
+	return add_file(s, path);
+}
+
+static int wanted(const struct dirent *d)
+{
+	return d->d_name[0] != '.';
+}
+
+int trace_set_find(const char *path, struct trace_set *ret)
+{
+	struct dirent **list;
+	struct stat st;
+	int n, rc;
+
+	*ret = (struct trace_set){0};
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode)) {
+		ret->is_file = true;
+		return add_file(ret, strdup(path));
+	}
+	rc = add_if_there(ret, path, "");
+	if (rc < 0 || ret->count)
+		return rc;
+	n = scandir(path, &list, wanted, versionsort);
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		if (rc == 0)
+			rc = add_if_there(ret, path, list[i]->d_name);
+		free(list[i]);
+	}
+	free(list);
+	return rc < 0 || ret->count ? rc : -ENODATA;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trace_read.h - reads an ntrace.pb from front to back in memory that does not grow with it, and finds
+ * the traces below a directory.
+ *
+ * The file may be foreign or damaged: lengths are believed only as far as bytes come.
+ */
+#ifndef NTRACE_OUTPUT_TRACE_READ_H
+#define NTRACE_OUTPUT_TRACE_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/event_codec.h"
+
+/* A record beyond this is damage: an event has at most a few KiB. */
+#define TRACE_READ_MAX_RECORD (64u << 20)
+
+struct trace_read {
+	int fd;
+	uint8_t *buf;
+	size_t cap, have, at; /* bytes in buf, and where the next record begins */
+	uint64_t base;	      /* offset in the file of buf[0] */
+	bool eof;
+	uint64_t count; /* records returned so far */
+};
+
+/* 0 or -errno; then nothing is to be closed. */
+int trace_read_open(struct trace_read *r, const char *path);
+
+/*
+ * The next event; its strings are valid until the next call.  1; 0 at the end; -EBADMSG when the
+ * record at trace_read_offset() is damaged; -ENOMEM; another -errno from reading.
+ */
+int trace_read_next(struct trace_read *r, struct ntrace_event_view *e);
+
+/* Where in the file the next record begins (after -EBADMSG: the damaged one). */
+uint64_t trace_read_offset(const struct trace_read *r);
+
+void trace_read_close(struct trace_read *r);
+
+/* The traces that a path names. */
+struct trace_set {
+	char **files; /* paths of ntrace.pb files, in order of their directories' names */
+	size_t count;
+	bool is_file; /* the path itself is the file */
+};
+
+/*
+ * path is a file (taken as an ntrace.pb whatever its name), a directory with an ntrace.pb, or one
+ * whose subdirectories hold them; numbers within names count as numbers, so pid 999 comes before pid
+ * 1000.  0; -ENODATA: a directory without any; another -errno.  trace_set_free in any case.
+ */
+int trace_set_find(const char *path, struct trace_set *ret);
+void trace_set_free(struct trace_set *s);
+
+#endif

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * encode.c - items to bytes: the hot path of the merge.
+ *
+ * A record is written in one pass, field by field in the order of numbers, two bytes behind the place
+ * of its length, because most records take 128 bytes to 16 KiB; shorter ones are moved.  Zero values are
+ * left out as proto3 does.  Nothing is formatted that a table can hold: keys are encoded beforehand
+ * (encode_attr.h), the fields of each event type stand in a table by type and phase.
+ *
+ * A runtime's payload stands on the record that it came with; what is known at the end only (duration,
+ * parent, driver work, links) on the STOP.  A driver call has all its attributes on the STOP, and on the
+ * START when it was announced.
+ *
+ * This file turns BOOTTIME into epoch time, and nothing before it does.
+ */
+#include "runtime/record/encode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/record/encode_attr.h"
+#include "runtime/trace/event_registry.h"
+
+#define MAX_RECORD 8192u /* a name of SESSION_MAX_NAME and everything else */
+#define FIRST_BUFFER (16u << 10)
+#define MAX_BUFFER (256u << 10)
+#define MAX_FIELDS 6u
+#define EXTENDED_BASE 1000u
+
+
+enum {
+	TAG_TIMESTAMP = 0x08,
+	TAG_DEVICE = 0x18,
+	TAG_CORE = 0x20,
+	TAG_TYPE = 0x28,
+	TAG_HINT = 0x32,
+	TAG_DURATION = 0x38,
+	TAG_THREAD = 0x40,
+	TAG_ID = 0x48,
+	TAG_PARENT = 0x50,
+	TAG_STATUS = 0x58,
+	TAG_PHASE = 0x68,
+	TAG_TRACKING = 0x70
+};
+
+struct field_key {
+	const struct trace_field *field;
+	uint64_t mask;
+	struct attr_key key;
+};
+
+struct type_keys {
+	struct field_key fields[2][MAX_FIELDS]; /* by phase of the fields: start, stop */
+	uint8_t count[2];
+};
+
+/* The keys that stand in no other table. */
+#define KEYS(X)                            \
+	X(NC, "nc")                        \
+	X(MODEL_NAME, "model_name")        \
+	X(IOCTLS, "driver.ioctls")         \
+	X(IOCTL_NS, "driver.ioctl_ns")     \
+	X(DMA_BYTES, "driver.dma_bytes")   \
+	X(DMA_NS, "driver.dma_ns")         \
+	X(ERRORS, "driver.errors")         \
+	X(LAST_ERRNO, "driver.last_errno") \
+	X(LINK_ID, "link.id")              \
+	X(LINK_KIND, "link.kind")          \
+	X(LINK, "link")                    \
+	X(CLAMPED, "clamped_ns")           \
+	X(LATE, "late_ns")                 \
+	X(START, "start")                  \
+	X(REQUEST, "request")              \
+	X(ARGS, "args")                    \
+	X(RESULT, "result")                \
+	X(ERRNO, "errno")                  \
+	X(OLD_OFFSET, "old_offset_ns")     \
+	X(NEW_OFFSET, "new_offset_ns")
+
+enum key {
+#define X(id, text) KEY_##id,
+	KEYS(X)
+#undef X
+		KEY_COUNT,
+};
+
+/* The texts are put in by encoder_init. */
+static const char *const key_texts[] = {
+#define X(id, text) [KEY_##id] = text,
+	KEYS(X)
+#undef X
+};
+
+int encoder_init(
+	struct encoder *e, const struct session *session, enum merge_kernel_events kernel_events)
+{
+	*e = (struct encoder){.session = session, .kernel_events = kernel_events};
+	e->types = calloc(TRACE_TYPE_COUNT, sizeof(*e->types));
+	e->keys = calloc(KEY_COUNT, sizeof(*e->keys));
+	e->roles = calloc(IOCTL_ROLE_MAX, sizeof(*e->roles));
+	if (!e->types || !e->keys || !e->roles)
+		return -ENOMEM;
+	for (unsigned k = 0; k < KEY_COUNT; k++)
+		e->keys[k] = attr_key(key_texts[k], strlen(key_texts[k]));
+	for (unsigned r = 1; r < IOCTL_ROLE_MAX; r++) {
+		const char *name = ioctl_role_attribute((enum ioctl_role)r);
+		e->roles[r] = attr_key(name, strlen(name));
+	}
+	for (uint32_t t = 0; t < TRACE_TYPE_COUNT; t++) {
+		static const uint64_t masks[] = {[FIELD_U8] = 0xff,
+			[FIELD_U16] = 0xffff,
+			[FIELD_U32] = 0xffffffff,
+			[FIELD_U64] = UINT64_MAX,
+			[FIELD_I32] = 0xffffffff};
+		const struct trace_event_info *info = trace_event_info(t);
+
+		for (uint32_t i = 0; i < info->field_count; i++) {
+			const struct trace_field *f = &info->fields[i];
+			unsigned phase = f->phase == TRACE_STOP;
+			struct field_key *to = &e->types[t].fields[phase][e->types[t].count[phase]];
+
+			if (e->types[t].count[phase]++ == MAX_FIELDS)
+				return -EOVERFLOW;
+			*to = (struct field_key){
+				f, masks[f->width], attr_key(f->key, strlen(f->key))};
+		}
+	}
+	return 0;
+}
+
+void encoder_free(struct encoder *e)
+{
+	free(e->types);
+	free(e->keys);
+	free(e->roles);
+	*e = (struct encoder){0};
+}
+
+/* ---- pieces ------------------------------------------------------------------------------- */
+
+static inline uint8_t *put_scalar(uint8_t *p, uint8_t tag, uint64_t v)
+{
+	if (v == 0)
+		return p;
+	*p = tag;
+	return pb_varint_put_fast(p + 1, v);
+}
+
+/* Room for a record at the end of the buffer, NULL when memory is short. */
+static uint8_t *begin(struct encoder *e, struct process *p)
+{
+	if (p->buf.cap - p->buf.len < MAX_RECORD) {
+		if (p->buf.cap < MAX_BUFFER) {
+			size_t more = p->buf.cap ? 4 * p->buf.cap : FIRST_BUFFER;
+			if (pb_buf_reserve(&p->buf, more - p->buf.len) < 0)
+				return NULL;
+		} else {
+			e->flush(e->ctx, p);
+		}
+	}
+	return p->buf.data + p->buf.len + 2;
+}
+
+/* The record ends here. */
+static void finish(struct process *p, uint8_t *end)
+{
+	uint8_t *start = p->buf.data + p->buf.len;
+	size_t size = (size_t)(end - start) - 2;
+
+	if (size < 128) {
+		memmove(start + 1, start + 2, size);
+		start[0] = (uint8_t)size;
+		end--;
+	} else {
+		start[0] = (uint8_t)(size | 0x80);
+		start[1] = (uint8_t)(size >> 7);
+	}
+	p->buf.len = (size_t)(end - p->buf.data);
+	p->events++;
+}
+
+/* Inline, so that lengths of literals are constants. */
+static inline uint8_t *put_text(uint8_t *p, const struct attr_key *k, const char *text)
+{
+	return attr_text(p, k, text, strlen(text));
+}
+
+/* The name of a -errno, or its number where the C library has no name. */
+static uint8_t *put_errno(uint8_t *p, const struct attr_key *k, int32_t error)
+{
+	const char *name = strerrorname_np(-error);
+
+	return name ? put_text(p, k, name) : attr_signed(p, k, -(int64_t)error);
+}
+
+/* Everything before the attributes. */
+struct head {
+	uint64_t time, id, parent, duration;
+	const char *hint;
+	uint32_t hint_len, device, core, type, thread, status;
+};
+
+static inline uint8_t *put_head(uint8_t *p, const struct head *h)
+{
+	p = put_scalar(p, TAG_TIMESTAMP, h->time);
+	p = put_scalar(p, TAG_DEVICE, h->device);
+	p = put_scalar(p, TAG_CORE, h->core);
+	p = put_scalar(p, TAG_TYPE, h->type);
+	if (h->hint_len) {
+		*p++ = TAG_HINT;
+		*p++ = (uint8_t)h->hint_len;
+		memcpy(p, h->hint, h->hint_len);
+		p += h->hint_len;
+	}
+	p = put_scalar(p, TAG_DURATION, h->duration);
+	p = put_scalar(p, TAG_THREAD, h->thread);
+	p = put_scalar(p, TAG_ID, h->id);
+	p = put_scalar(p, TAG_PARENT, h->parent);
+	return put_scalar(p, TAG_STATUS, h->status);
+}
+
+static inline uint8_t *put_tail(uint8_t *p, enum ntrace_event_phase phase, uint64_t id)
+{
+	*p++ = TAG_PHASE;
+	*p++ = (uint8_t)phase;
+	return put_scalar(p, TAG_TRACKING, id);
+}
+
+/* ---- runtime ------------------------------------------------------------------------------ */
+
+static uint8_t *put_name(const struct encoder *e, uint8_t *p, const struct item *i, uint64_t value)
+{
+	uint32_t len;
+	const char *name = session_name(e->session, i->source, value, &len);
+
+	return len ? attr_text(p, &e->keys[KEY_MODEL_NAME], name, len) : p;
+}
+
+static inline uint8_t *put_field(
+	const struct encoder *e, uint8_t *p, const struct item *i, const struct field_key *k)
+{
+	const struct trace_field *f = k->field;
+	uint64_t value;
+
+	/* Behind the payload lies more of the item, so eight bytes can always be read. */
+	memcpy(&value, (const uint8_t *)i + offsetof(struct item, data) + f->offset, 8);
+	value &= k->mask;
+	if (f->width == FIELD_I32)
+		return attr_signed(p, &k->key, (int32_t)value);
+	if (f->form == FORM_DEC)
+		return attr_decimal(p, &k->key, value);
+	if (f->form == FORM_INTERNED)
+		return put_name(e, attr_decimal(p, &k->key, value), i, value);
+	if (f->form == FORM_HOST_NS) {
+		const struct clock_map *clock = &e->session->clock;
+
+		return attr_decimal(p, &k->key,
+			clock_map_valid(clock, value) ? clock_map_real(clock, value) : value);
+	}
+	if (f->form == FORM_BOOL)
+		return put_text(p, &k->key, value ? "true" : "false");
+	if (f->form == FORM_HEX)
+		return attr_hex(p, &k->key, value, 1);
+	const char *usage = trace_usage_name(value);
+	return usage ? put_text(p, &k->key, usage) : attr_decimal(p, &k->key, value);
+}
+
+static uint8_t *put_work(const struct encoder *e, uint8_t *p, const struct work *w)
+{
+	p = attr_decimal(p, &e->keys[KEY_IOCTLS], w->ioctls);
+	p = attr_decimal(p, &e->keys[KEY_IOCTL_NS], w->ioctl_ns);
+	if (w->copies) {
+		p = attr_decimal(p, &e->keys[KEY_DMA_BYTES], w->dma_bytes);
+		p = attr_decimal(p, &e->keys[KEY_DMA_NS], w->dma_ns);
+	}
+	if (w->errors) {
+		p = attr_decimal(p, &e->keys[KEY_ERRORS], w->errors);
+		p = put_errno(p, &e->keys[KEY_LAST_ERRNO], w->last_error);
+	}
+	return p;
+}
+
+static uint8_t *put_link(const struct encoder *e, uint8_t *p, const struct item *i)
+{
+	unsigned runtime = e->session->sources[i->source].ordinal;
+
+	p = attr_decimal(p, &e->keys[KEY_LINK_ID], item_written_id(i->other, runtime));
+	p = put_text(p, &e->keys[KEY_LINK_KIND], "submit");
+	return put_text(p, &e->keys[KEY_LINK], i->flags & ITEM_EXACT ? "exact" : "inferred");
+}
+
+static inline uint8_t *put_remarks(const struct encoder *e, uint8_t *p, const struct item *i)
+{
+	if (i->kind == ITEM_STOP && i->side == SIDE_RUNTIME && i->clamped_ns)
+		p = attr_decimal(p, &e->keys[KEY_CLAMPED], i->clamped_ns);
+	if (i->kind == ITEM_LOST)
+		p = put_text(p, &e->keys[KEY_START], "lost");
+	if (i->kind == ITEM_DUPLICATE)
+		p = put_text(p, &e->keys[KEY_START], "duplicate");
+	if (i->late_ns)
+		p = attr_decimal(p, &e->keys[KEY_LATE], i->late_ns);
+	return p;
+}
+
+static uint8_t *put_runtime(const struct encoder *e, uint8_t *p, const struct item *i,
+	const struct event_out *out, struct head *h)
+{
+	unsigned phase = i->kind == ITEM_STOP || i->kind == ITEM_LOST;
+
+	h->core = i->core ? i->core - 1u : 0;
+	h->type = i->type;
+	h->status = i->status;
+	p = put_head(p, h);
+	if (i->core == 0)
+		p = put_text(p, &e->keys[KEY_NC], "unknown");
+	if (i->type < TRACE_TYPE_COUNT) {
+		const struct type_keys *t = &e->types[i->type];
+
+		for (unsigned n = 0; n < t->count[phase]; n++)
+			p = put_field(e, p, i, &t->fields[phase][n]);
+	}
+	if (out->work && out->work->ioctls)
+		p = put_work(e, p, out->work);
+	if (i->flags & ITEM_LINK && i->kind == ITEM_STOP)
+		p = put_link(e, p, i);
+	p = put_remarks(e, p, i);
+	p = put_tail(p, out->phase, h->id);
+	if (i->flags & ITEM_NRTA) {
+		*p++ = 0x80; /* tag 16: two bytes */
+		*p++ = 0x01;
+		p = pb_varint_put_fast(p, i->nrta_seq_id);
+	}
+	return p;
+}
+
+/* ---- kernel ------------------------------------------------------------------------------- */
+
+const struct ioctl_row *encode_row(struct encoder *e, uint32_t request)
+{
+	if (e->request != request || !e->row) {
+		e->request = request;
+		e->row = ioctl_row_find(request);
+		e->name_len = e->row ? (uint32_t)strlen(e->row->name) : 0;
+		e->fields = e->row ? ioctl_row_fields(e->row) : 0;
+	}
+	return e->row;
+}
+
+/* The core that a call names + 1, or 0. */
+static uint32_t call_core(const struct encoder *e, const struct item *i)
+{
+	for (unsigned n = 0; n < i->nargs && n < e->fields; n++)
+		if (e->row->fields[n].role == IOCTL_ROLE_NC && i->args[n] < TRACE_MAX_NC)
+			return (uint32_t)i->args[n] + 1;
+	return 0;
+}
+
+static uint8_t *put_argument(
+	const struct encoder *e, uint8_t *p, enum ioctl_role role, uint64_t value)
+{
+	const struct attr_key *k = &e->roles[role];
+
+	if (role == IOCTL_ROLE_NC && value >= TRACE_MAX_NC)
+		return p; /* no core: nc=unknown says so */
+	if (role == IOCTL_ROLE_TO_DEVICE)
+		return put_text(p, k, value ? "host_to_device" : "device_to_host");
+	if (role == IOCTL_ROLE_ADDRESS)
+		return attr_hex(p, k, value, 8);
+	return attr_decimal(p, k, value);
+}
+
+static uint8_t *put_arguments(const struct encoder *e, uint8_t *p, const struct item *i)
+{
+	p = attr_hex(p, &e->keys[KEY_REQUEST], i->request, 8);
+	if (i->call_flags & NEV_F_ARG_FAULT)
+		return put_text(p, &e->keys[KEY_ARGS], "unreadable");
+	for (unsigned n = 0; n < i->nargs && n < e->fields; n++)
+		p = put_argument(e, p, (enum ioctl_role)e->row->fields[n].role, i->args[n]);
+	return p;
+}
+
+static uint8_t *put_call(struct encoder *e, uint8_t *p, const struct item *i,
+	const struct event_out *out, struct head *h)
+{
+	const struct ioctl_row *row = encode_row(e, i->request);
+	uint32_t core = call_core(e, i);
+	uint8_t unnamed[24];
+
+	h->hint = row ? row->name : (const char *)unnamed;
+	h->hint_len = e->name_len;
+	if (!row) {
+		memcpy(unnamed, "ioctl_", 6);
+		h->hint_len = (uint32_t)(put_hex(unnamed + 6, i->request, 8) - unnamed);
+	}
+	if (e->kernel_events == MERGE_KERNEL_EXTENDED)
+		h->type = EXTENDED_BASE + (i->request & 0xff); /* _IOC_NR */
+	h->device = i->device;
+	h->core = core ? core - 1 : 0;
+	p = put_head(p, h);
+	if (core == 0)
+		p = put_text(p, &e->keys[KEY_NC], "unknown");
+	/* The start of a whole call repeats nothing: there are many of them. */
+	if (i->kind == ITEM_STOP || i->flags & ITEM_ANNOUNCED)
+		p = put_arguments(e, p, i);
+	if (i->kind == ITEM_STOP) {
+		p = attr_signed(p, &e->keys[KEY_RESULT], i->result);
+		if (item_error(i))
+			p = put_errno(p, &e->keys[KEY_ERRNO], item_error(i));
+	}
+	if (i->late_ns)
+		p = attr_decimal(p, &e->keys[KEY_LATE], i->late_ns);
+	return put_tail(p, out->phase, h->id);
+}
+
+/* ---- records ------------------------------------------------------------------------------ */
+
+int encode_item(
+	struct encoder *e, struct process *p, const struct item *i, const struct event_out *out)
+{
+	uint8_t *at = begin(e, p);
+	struct head h = {
+		.time = clock_map_real(&e->session->clock, i->time),
+		.id = out->id,
+		.parent = out->parent,
+		.duration = out->phase == PHASE_STOP ? i->time - i->start : 0,
+		.thread = i->tid,
+	};
+
+	if (!at)
+		return -ENOMEM;
+	at = i->side == SIDE_RUNTIME ? put_runtime(e, at, i, out, &h) : put_call(e, at, i, out, &h);
+	finish(p, at);
+	return 0;
+}
+
+int encode_step(struct encoder *e, struct process *p, const struct clock_step *s, uint64_t id)
+{
+	static const char hint[] = "clock_step";
+	uint64_t time = s->boot_ns < p->last_time ? p->last_time : s->boot_ns;
+	struct head h = {.time = clock_map_real(&e->session->clock, time),
+		.id = id,
+		.hint = hint,
+		.hint_len = sizeof(hint) - 1};
+	uint8_t *at = begin(e, p);
+
+	if (!at)
+		return -ENOMEM;
+	at = put_head(at, &h);
+	at = put_text(at, &e->keys[KEY_NC], "unknown");
+	at = attr_signed(at, &e->keys[KEY_OLD_OFFSET], s->old_offset);
+	at = attr_signed(at, &e->keys[KEY_NEW_OFFSET], s->new_offset);
+	finish(p, put_tail(at, PHASE_INSTANT, id));
+	return 0;
+}

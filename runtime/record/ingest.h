@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ingest.h - raw records become items, with what can be known of them before their time comes.
+ *
+ * The essay on order, watermarks and lateness stands in ingest.c.
+ */
+#ifndef NTRACE_RECORD_INGEST_H
+#define NTRACE_RECORD_INGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/record/held.h"
+#include "runtime/record/map64.h"
+#include "runtime/record/process.h"
+#include "runtime/record/session.h"
+#include "runtime/record/submits.h"
+
+/* An item that cannot be put yet: a stop whose start has not come, or the stop of a device run that no
+ * wait explains. */
+struct waiting {
+	struct item *item;
+	bool run;
+	struct submits_run of;
+};
+
+struct ingest_source {
+	uint16_t number;
+	bool has_process;
+	uint32_t process;
+	uint64_t said;	  /* newest watermark of its own */
+	uint64_t mark;	  /* what counts: held back by runs that are awaited */
+	uint64_t *newest; /* by core: id of the last record */
+	struct submits *submits;
+	struct waiting *waiting;
+	size_t waiting_count, waiting_cap;
+};
+
+/* A span of which only the start has come (or only the stop: orphan). */
+struct open_span {
+	uint64_t start, told; /* as written, as recorded */
+	uint64_t seq;
+	struct item *item; /* the start's in the queue, or the orphan's */
+	uint64_t exec_id;
+	uint32_t generation, tid;
+	uint16_t place, type;
+	bool orphan, hardware;
+};
+
+struct id_page;
+
+/* Records of one CPU, which counts them from 0. */
+struct cpu_sequence {
+	uint64_t count;
+	uint64_t expected; /* numbers up to the highest seen */
+};
+
+struct ingest {
+	struct session *session;
+	struct held *held;
+	struct processes *processes;
+	struct ingest_source **by_number; /* NULL: has not appeared */
+	struct ingest_source **list;
+	size_t source_count, source_cap;
+
+	struct map64 pairs; /* pair -> open_spans */
+	struct open_span *open_spans;
+	uint32_t *free_spans;
+	size_t span_count, span_cap, free_count, free_cap;
+
+	struct map64 id_index; /* which ids were used: pages of bits */
+	struct id_page *id_pages;
+	size_t id_count, id_cap;
+	uint64_t id_last, id_last_page; /* the page of the last look-up */
+
+	struct map64 announced; /* (thread, start) -> open_spans of calls */
+	struct map64 last_done; /* thread -> start of the call that ended last */
+	struct cpu_sequence *cpus;
+	uint64_t calls;
+	uint64_t released; /* everything before this has been written; set by the merge */
+};
+
+int ingest_init(
+	struct ingest *in, struct session *session, struct held *held, struct processes *processes);
+void ingest_free(struct ingest *in);
+
+/* A source that will give records holds the watermark from now on. */
+int ingest_join(struct ingest *in, uint16_t source);
+int ingest_runtime(struct ingest *in, const struct rec_frame *f, const uint8_t *payload);
+int ingest_kernel(struct ingest *in, const struct rec_frame *f, const uint8_t *payload);
+int ingest_watermark(struct ingest *in, const struct rec_frame *f, const uint8_t *payload);
+/* Nothing more will come from any source. */
+int ingest_end(struct ingest *in);
+/* Everything before this has been put. */
+uint64_t ingest_safe(const struct ingest *in);
+
+/* ---- ingest_kernel.c, for ingest.c and back ------------------------------------------------- */
+
+/* Sets an item's time: at the watermark of its source when it comes too late. */
+void ingest_place(struct ingest *in, struct ingest_source *s, struct item *item, uint64_t time);
+uint64_t ingest_take_span(struct ingest *in); /* a free open_span; all ones: no memory */
+void ingest_give_span(struct ingest *in, uint64_t index);
+
+#endif

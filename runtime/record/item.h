@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * item.h - what the merge holds, orders and writes: one item per event of ntrace.pb.
+ *
+ * An item is made from a raw record when that is read (ingest.c) and stands for itself from then on: it
+ * points nowhere, so it can wait in memory or in a file (held.h), and what is known of its span by
+ * then has been copied into it.  128 bytes, two cache lines.
+ */
+#ifndef NTRACE_RECORD_ITEM_H
+#define NTRACE_RECORD_ITEM_H
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/neuron_event.h"
+#include "runtime/trace/record.h"
+
+/* Bits of ids in ntrace.pb that the merge itself gives out. */
+#define ID_KERNEL (1ull << 63)
+#define ID_MARKER (1ull << 62)
+#define ID_RENEWED (1ull << 61) /* of the second and later runtimes under one pid */
+
+/* A runtime's tracking id: sequence below, core above. */
+#define TRACKING_CORE_SHIFT 50
+#define TRACKING_SEQ_BITS 39
+#define TRACKING_CORE_BITS 9
+
+#define ITEM_MAX_RUNTIME 8191u /* runtimes under one pid, less one */
+
+enum item_side { SIDE_RUNTIME, SIDE_KERNEL };
+
+enum item_kind {
+	ITEM_STOP,
+	ITEM_START,
+	ITEM_INSTANT,
+	ITEM_LOST,	/* a stop whose start was lost; written as an instant */
+	ITEM_DUPLICATE, /* a start with the id of another; written as an instant */
+};
+
+enum item_flags {
+	ITEM_ZERO = 1,	     /* start and stop of a span without extent */
+	ITEM_COMPLETE = 2,   /* start: its stop was known in time, so nothing need be guessed */
+	ITEM_MOVED = 4,	     /* started on one thread, stopped on another; `other` is the first */
+	ITEM_HARDWARE = 8,   /* of no thread */
+	ITEM_ANNOUNCED = 16, /* a call that was announced while it was open */
+	ITEM_LINK = 32,	     /* `other` is the id of the span that submitted this device run */
+	ITEM_EXACT = 64,     /* that link is exact */
+	ITEM_NRTA = 128,     /* has nrta_seq_id */
+};
+
+struct item {
+	uint64_t time;	  /* as written; BOOTTIME ns */
+	uint64_t start;	  /* of the span, as written; STOP and START */
+	uint64_t pair;	  /* what start and stop of a span share, see item_pair() */
+	uint64_t seq;	  /* order within the place; a stop that ends a span has its start's */
+	uint64_t late_ns; /* by how much time was moved on */
+	uint32_t process;
+	uint32_t tid;
+	uint16_t source;
+	uint16_t place; /* runtime: core of the start + 1, 0 unknown; kernel: CPU */
+	uint16_t core;	/* the record's own core + 1, 0 unknown */
+	uint16_t type;	/* event type of a runtime's item */
+	uint8_t kind;	/* enum item_kind */
+	uint8_t side;	/* enum item_side */
+	uint16_t flags; /* enum item_flags */
+	uint32_t status;
+	union {
+		struct {
+			uint8_t data[TRACE_PAYLOAD_BYTES];
+			uint64_t nrta_seq_id;
+			uint64_t clamped_ns; /* stop: so much earlier than the start */
+			uint64_t other;
+		};
+		struct {
+			uint64_t args[NEV_MAX_ARGS];
+			uint32_t request;
+			int32_t result;
+			uint16_t device;
+			uint16_t call_flags; /* enum nev_flags */
+			uint8_t nargs;
+		};
+	};
+};
+
+static_assert(sizeof(struct item) == 128, "item");
+
+/* -errno of a driver call that failed, else 0.  The driver returns what a failed copy from or to user
+ * memory left over as a positive number, and no request has a positive success. */
+static inline int32_t item_error(const struct item *i)
+{
+	return i->result > 0 ? -EFAULT : i->result;
+}
+
+/* Key of a runtime's span: unique over all sources.  Only for ids that item_id_valid accepts.  The
+ * merge's own numbers of driver calls have a source of 0. */
+static inline uint64_t item_pair(uint16_t source, uint64_t tracking_id)
+{
+	return (uint64_t)source << 48 | tracking_id >> TRACKING_CORE_SHIFT << TRACKING_SEQ_BITS |
+	       (tracking_id & ((1ull << TRACKING_SEQ_BITS) - 1));
+}
+
+static inline bool item_id_valid(uint64_t tracking_id)
+{
+	uint64_t seq = tracking_id & ((1ull << TRACKING_CORE_SHIFT) - 1);
+
+	return tracking_id != 0 && seq >> TRACKING_SEQ_BITS == 0 &&
+	       tracking_id >> TRACKING_CORE_SHIFT >> TRACKING_CORE_BITS == 0;
+}
+
+/* The id as written: the runtime's own, or for the n-th runtime under a pid (from 0) one that no other
+ * has: bit 61, n, core, sequence. */
+static inline uint64_t item_written_id(uint64_t pair, unsigned runtime)
+{
+	uint64_t low = pair & ((1ull << 48) - 1);
+
+	if (runtime)
+		return ID_RENEWED | (uint64_t)runtime << 48 | low;
+	return low >> TRACKING_SEQ_BITS << TRACKING_CORE_SHIFT |
+	       (low & ((1ull << TRACKING_SEQ_BITS) - 1));
+}
+
+#endif

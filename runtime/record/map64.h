@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * map64.h - a small hash table from non-zero 64-bit keys to 64-bit values.
+ *
+ * Open addressing with linear probing, at most half full, deletion by moving back: no tombstones, so
+ * it stays fast however long it lives.  Its order is never looked at, so nothing that is written can
+ * depend on it.
+ */
+#ifndef NTRACE_RECORD_MAP64_H
+#define NTRACE_RECORD_MAP64_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+struct map64_entry {
+	uint64_t key; /* 0: free */
+	uint64_t value;
+};
+
+/* Zero-initialise; map64_free at the end. */
+struct map64 {
+	struct map64_entry *entries;
+	size_t count;
+	unsigned bits; /* log2 of the places; 0: none yet */
+};
+
+#define MAP64_FIRST_BITS 6u
+
+static inline size_t map64_place(const struct map64 *m, uint64_t key)
+{
+	return (size_t)((key * 0x9e3779b97f4a7c15ull) >> (64 - m->bits));
+}
+
+static inline size_t map64_mask(const struct map64 *m)
+{
+	return ((size_t)1 << m->bits) - 1;
+}
+
+static inline void map64_free(struct map64 *m)
+{
+	free(m->entries);
+	*m = (struct map64){0};
+}
+
+/* The value's place, NULL when the key is not there; valid until the next put or remove. */
+static inline uint64_t *map64_find(const struct map64 *m, uint64_t key)
+{
+	if (m->count == 0)
+		return NULL;
+	for (size_t i = map64_place(m, key);; i = (i + 1) & map64_mask(m)) {
+		if (m->entries[i].key == key)
+			return &m->entries[i].value;
+		if (m->entries[i].key == 0)
+			return NULL;
+	}
+}
+
+static inline int map64_grow(struct map64 *m)
+{
+	struct map64 more = {.bits = m->bits ? m->bits + 1 : MAP64_FIRST_BITS};
+
+	more.entries = calloc(map64_mask(&more) + 1, sizeof(*more.entries));
+	if (!more.entries)
+		return -ENOMEM;
+	for (size_t i = 0; m->bits && i <= map64_mask(m); i++) {
+		size_t to;
+
+		if (!m->entries[i].key)
+			continue;
+		for (to = map64_place(&more, m->entries[i].key); more.entries[to].key;
+			to = (to + 1) & map64_mask(&more))
+			;
+		more.entries[to] = m->entries[i];
+	}
+	more.count = m->count;
+	free(m->entries);
+	*m = more;
+	return 0;
+}
+
+/* Sets the value of a key, which may be there already.  0 or -ENOMEM. */
+static inline int map64_put(struct map64 *m, uint64_t key, uint64_t value)
+{
+	size_t i;
+
+	if (m->bits == 0 || m->count * 2 > map64_mask(m)) {
+		int rc = map64_grow(m);
+		if (rc < 0)
+			return rc;
+	}
+	for (i = map64_place(m, key); m->entries[i].key && m->entries[i].key != key;
+		i = (i + 1) & map64_mask(m))
+		;
+	m->count += m->entries[i].key == 0;
+	m->entries[i] = (struct map64_entry){key, value};
+	return 0;
+}
+
+/* Removes a key; false when it was not there. */
+static inline bool map64_remove(struct map64 *m, uint64_t key)
+{
+	uint64_t *found = map64_find(m, key);
+	size_t hole, i;
+
+	if (!found)
+		return false;
+	hole = (size_t)((struct map64_entry *)((char *)found -
+					       offsetof(struct map64_entry, value)) -
+			m->entries);
+	for (i = (hole + 1) & map64_mask(m); m->entries[i].key; i = (i + 1) & map64_mask(m)) {
+		size_t home = map64_place(m, m->entries[i].key);
+
+		/* May the entry at i stand in the hole: is its home not between the two? */
+		if (((i - home) & map64_mask(m)) >= ((i - hole) & map64_mask(m))) {
+			m->entries[hole] = m->entries[i];
+			hole = i;
+		}
+	}
+	m->entries[hole].key = 0;
+	m->count--;
+	return true;
+}
+
+#endif

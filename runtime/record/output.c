@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * output.c - directories and files of the processes.
+ *
+ * ntrace.pb of every process is open while the merge runs; the other three files are written when it is
+ * done.  Of many processes only some keep their descriptor, the rest open theirs again to write.
+ * Processes stand for themselves: those that were committed before a failure stay.
+ */
+#include "runtime/record/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/record/out.h"
+
+#define MAX_INSTANCE 64
+#define MAX_OPEN 128u /* descriptors */
+
+enum out_file { FILE_NTRACE, FILE_CPU_UTIL, FILE_HOST_MEM, FILE_TRACE_INFO, FILE_COUNT };
+
+static const struct {
+	const char *name, *type;
+} file_names[FILE_COUNT] = {
+	[FILE_NTRACE] = {"ntrace.pb", "ntrace"},
+	[FILE_CPU_UTIL] = {"cpu_util.pb", "cpu_util"},
+	[FILE_HOST_MEM] = {"host_mem.pb", "host_mem"},
+	[FILE_TRACE_INFO] = {"trace_info.pb", "trace_info"},
+};
+
+struct file_set {
+	struct file_set *next; /* of those whose ntrace.pb has a descriptor */
+	char *dir;
+	char *path[FILE_COUNT];
+	struct outfile file[FILE_COUNT];
+	unsigned opened, committed;
+	int null_fd; /* instead of all that */
+	uint64_t null_bytes;
+	int error;
+};
+
+int output_fail(struct output *o, int error, const char *format, ...)
+{
+	va_list ap;
+
+	if (*o->ret_error)
+		return error;
+	va_start(ap, format);
+	if (vasprintf(o->ret_error, format, ap) < 0)
+		*o->ret_error = NULL;
+	va_end(ap);
+	return error;
+}
+
+int output_make_dir(struct output *o)
+{
+	struct stat st;
+	int rc;
+
+	if (!o->dir || (lstat(o->dir, &st) == 0 && S_ISDIR(st.st_mode)))
+		return 0;
+	rc = file_mkdirs(o->dir, &o->made);
+	if (rc < 0)
+		return output_fail(o, rc, "cannot create %s: %s", o->dir, strerror(-rc));
+	return 0;
+}
+
+void output_end(struct output *o)
+{
+	if (o->dir)
+		file_mkdirs_undo(o->dir, o->made); /* as far as they are empty */
+}
+
+/* The instance becomes part of a path and comes from a file: only harmless characters stay. */
+static void instance_name(const struct session *session, char name[MAX_INSTANCE + 1])
+{
+	const char *s = session->header.info.instance_id;
+	size_t n = 0;
+
+	for (; s && *s && n < MAX_INSTANCE; s++) {
+		bool plain = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') ||
+			     (*s >= '0' && *s <= '9') || *s == '-' || *s == '_' ||
+			     (*s == '.' && n > 0);
+		name[n++] = plain ? *s : '_';
+	}
+	name[n] = '\0';
+	if (n == 0)
+		snprintf(name, MAX_INSTANCE + 1, "unknown");
+}
+
+/* ---- the temporary file ----------------------------------------------------------------- */
+
+/* An unlinked file in a directory; -errno. */
+static int open_unlinked(const char *dir)
+{
+	_cleanup_free_ char *path = NULL;
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOSYS && errno != EINVAL)
+		return -errno;
+	if (asprintf(&path, "%s/.ntrace-tmp-XXXXXX", dir) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	unlink(path);
+	return fd;
+}
+
+int output_temporary(void *ctx)
+{
+	struct output *o = ctx;
+	const char *dir = o->dir ? o->dir : P_tmpdir;
+	int rc = output_make_dir(o);
+
+	if (rc == 0)
+		rc = open_unlinked(dir);
+	if (rc < 0)
+		output_fail(o, rc, "cannot make a temporary file below %s: %s", dir, strerror(-rc));
+	return rc;
+}
+
+/* ---- descriptors -------------------------------------------------------------------------- */
+
+static void unlink_set(struct output *o, struct file_set *s)
+{
+	for (struct file_set **at = &o->first; *at; at = &(*at)->next)
+		if (*at == s) {
+			*at = s->next;
+			o->files_open--;
+			return;
+		}
+}
+
+/* Makes sure that ntrace.pb has its descriptor; another gives its own up when there are many. */
+static int need_descriptor(struct output *o, struct file_set *s)
+{
+	struct outfile *f = &s->file[FILE_NTRACE];
+
+	for (struct file_set *i = o->first; i; i = i->next)
+		if (i == s)
+			return 0;
+	if (o->files_open >= MAX_OPEN) {
+		struct file_set *last = o->first;
+
+		while (last->next)
+			last = last->next;
+		outfile_pause(&last->file[FILE_NTRACE]);
+		unlink_set(o, last);
+	}
+	s->next = o->first;
+	o->first = s;
+	o->files_open++;
+	return f->fd < 0 ? outfile_resume(f) : 0;
+}
+
+/* ---- a process's files -------------------------------------------------------------------- */
+
+static int open_file(struct output *o, struct file_set *s, enum out_file which)
+{
+	int rc;
+
+	if (asprintf(&s->path[which], "%s/%s", s->dir, file_names[which].name) < 0) {
+		s->path[which] = NULL;
+		return output_fail(o, -ENOMEM, "out of memory");
+	}
+	rc = outfile_open(&s->file[which], s->path[which]);
+	if (rc < 0)
+		return output_fail(o, rc, "cannot create %s: %s", s->path[which], strerror(-rc));
+	s->opened++;
+	return 0;
+}
+
+int output_open(struct output *o, struct process *p)
+{
+	char instance[MAX_INSTANCE + 1];
+	_cleanup_free_ char *base = NULL;
+	struct file_set *s = p->files = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return output_fail(o, -ENOMEM, "out of memory");
+	s->null_fd = -1;
+	if (!o->dir) {
+		s->null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		return s->null_fd < 0 ? -errno : 0;
+	}
+	rc = output_make_dir(o);
+	if (rc < 0)
+		return rc;
+	instance_name(o->session, instance);
+	if (asprintf(&base, "%s/%s_pid_%u", o->dir, instance, p->pid) < 0) {
+		base = NULL;
+		return output_fail(o, -ENOMEM, "out of memory");
+	}
+	rc = file_mkdir_unique(base, &s->dir);
+	if (rc < 0)
+		return output_fail(o, rc, "cannot create %s: %s", base, strerror(-rc));
+	rc = open_file(o, s, FILE_NTRACE);
+	return rc < 0 ? rc : need_descriptor(o, s);
+}
+
+void output_flush(void *ctx, struct process *p)
+{
+	struct output *o = ctx;
+	struct file_set *s = p->files;
+
+	if (!o->dir) {
+		int rc = file_write_all(s->null_fd, p->buf.data, p->buf.len);
+		s->error = s->error ? s->error : rc;
+		s->null_bytes += p->buf.len;
+	} else {
+		int rc = need_descriptor(o, s);
+		s->error = s->error ? s->error : rc;
+		if (!s->error)
+			outfile_write(&s->file[FILE_NTRACE], p->buf.data, p->buf.len);
+	}
+	p->buf.len = 0;
+}
+
+static int write_rest(struct output *o, struct process *p, const struct ledger *g)
+{
+	const struct session_mem *mem = session_mem(o->session, p->pid);
+	struct file_set *s = p->files;
+	struct out_profile profiles[FILE_TRACE_INFO];
+	uint64_t messages[] = {p->events, o->session->cpu_messages, mem ? mem->messages : 0};
+	int rc = 0;
+
+	for (unsigned i = FILE_CPU_UTIL; rc == 0 && i < FILE_COUNT; i++)
+		rc = open_file(o, s, (enum out_file)i);
+	if (rc < 0)
+		return rc;
+	outfile_write(&s->file[FILE_CPU_UTIL], o->session->cpu.data, o->session->cpu.len);
+	if (mem)
+		outfile_write(&s->file[FILE_HOST_MEM], mem->data.data, mem->data.len);
+	for (unsigned i = 0; i < FILE_TRACE_INFO; i++)
+		profiles[i] = (struct out_profile){
+			file_names[i].name, file_names[i].type, messages[i], s->file[i].bytes};
+	rc = out_trace_info(o->session, p, o->kernel_events, g, profiles, FILE_TRACE_INFO,
+		&s->file[FILE_TRACE_INFO]);
+	return rc < 0 ? output_fail(o, rc, "cannot write below %s: %s", s->dir, strerror(-rc)) : 0;
+}
+
+static int commit_files(struct output *o, struct file_set *s)
+{
+	for (unsigned i = 0; i < FILE_COUNT; i++) {
+		int rc = outfile_commit(&s->file[i]);
+		if (rc < 0)
+			return output_fail(o, rc, "cannot write %s: %s", s->path[i], strerror(-rc));
+		s->committed++;
+	}
+	return 0;
+}
+
+static void free_set(struct output *o, struct process *p)
+{
+	struct file_set *s = p->files;
+
+	unlink_set(o, s);
+	for (unsigned i = 0; i < FILE_COUNT; i++)
+		free(s->path[i]);
+	free(s->dir);
+	cleanup_close(&s->null_fd);
+	free(s);
+	p->files = NULL;
+}
+
+int output_commit(
+	struct output *o, struct process *p, const struct ledger *g, struct merge_output *ret)
+{
+	const struct session_mem *mem = session_mem(o->session, p->pid);
+	struct file_set *s = p->files;
+	int rc;
+
+	output_flush(o, p);
+	rc = s->error;
+	if (rc < 0)
+		output_fail(o, rc, "cannot write below %s: %s", o->dir ? s->dir : "/dev/null",
+			strerror(-rc));
+	if (rc == 0 && o->dir)
+		rc = write_rest(o, p, g);
+	if (rc == 0 && o->dir)
+		rc = commit_files(o, s);
+	if (rc < 0)
+		return rc;
+	*ret = (struct merge_output){
+		.pid = p->pid,
+		.dir = s->dir,
+		.events = p->events,
+		.bytes = o->dir ? s->file[FILE_NTRACE].bytes : s->null_bytes,
+		.cpu_samples = o->session->cpu_messages,
+		.mem_samples = mem ? mem->messages : 0,
+		.spans = p->spans,
+		.open_spans = p->open_spans,
+		.kernel_spans = p->kernel_spans,
+	};
+	s->dir = NULL;
+	free_set(o, p);
+	return 0;
+}
+
+void output_discard(struct output *o, struct process *p)
+{
+	struct file_set *s = p->files;
+
+	if (!s)
+		return;
+	for (unsigned i = 0; i < s->opened; i++)
+		outfile_abort(&s->file[i]);
+	for (unsigned i = 0; i < s->committed; i++)
+		unlink(s->path[i]);
+	if (s->dir)
+		rmdir(s->dir); /* made by this run; fails if anything else is in it */
+	free_set(o, p);
+}

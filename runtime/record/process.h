@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * process.h - the processes of a recording: counts, and what is being written of each.
+ */
+#ifndef NTRACE_RECORD_PROCESS_H
+#define NTRACE_RECORD_PROCESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/event_codec.h"
+#include "runtime/record/map64.h"
+
+struct file_set;
+
+struct process {
+	uint32_t pid;		  /* 0: the REC_PROCESS of its source is lost */
+	uint64_t read;		  /* valid raw records */
+	uint64_t announced_again; /* announcements that said nothing new */
+
+	/* What was written. */
+	uint64_t events, written, announced, not_wanted;
+	uint64_t spans, kernel_spans, open_spans, device_runs;
+	uint64_t start_lost, clamped, clamped_ns, late, late_ns, exit_missed;
+	uint64_t calls, markers; /* numbered so far */
+	uint64_t last_time;	 /* of the newest record written */
+	size_t next_step;	 /* clock step that is still to be written */
+	struct pb_buf buf;	 /* encoded, not yet in the file */
+	struct file_set *files;	 /* NULL until there is something to write */
+};
+
+struct processes {
+	struct process *list; /* by first appearance */
+	size_t count, cap, last;
+	struct map64 pids;
+};
+
+void processes_free(struct processes *p);
+/* Index of the process with this pid, which is made when it is new; or -ENOMEM. */
+int64_t process_of(struct processes *p, uint32_t pid);
+
+#endif

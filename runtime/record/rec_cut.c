@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rec_cut.c - see rec_cut.h.
+ *
+ * Two passes.  The first finds the spans that reach over an end of the wanted time, and which
+ * process each source is.  The second copies frames in their order, each with the records that are
+ * wanted.  Records stay where they were, so a cut has the order and the watermarks of its original.
+ */
+#include "runtime/record/rec_cut.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/record/footer.h"
+#include "runtime/record/frame.h"
+#include "runtime/record/ledger.h"
+#include "runtime/record/records.h"
+#include "runtime/record/span_set.h"
+
+#define SOURCES (1u << 16)
+#define ROWS 64u /* counters in a frame */
+
+struct cutter {
+	const struct rec_cut_options *o;
+	struct rec_cut_result *ret;
+	struct rec_writer *w;
+	struct span_set spans; /* those that reach over an end of the time */
+	uint32_t *pids;	       /* of sources; 0: unknown */
+	struct footer newest;  /* counters */
+	struct clock_snapshot clock;
+	uint8_t *records; /* of the frame that is made */
+	size_t cap;
+	struct rec_frame cpu; /* newest CPU sample before the time: intervals begin there */
+	uint8_t *cpu_rows;
+	uint64_t finished, finished_kept; /* runtime records and finished calls */
+	bool end_written;
+};
+
+/* ---- choices ------------------------------------------------------------------------------ */
+
+static bool chosen(const uint32_t *choices, unsigned count, uint32_t value)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (choices[i] == value)
+			return true;
+	return count == 0;
+}
+
+static bool pid_wanted(const struct cutter *c, uint32_t pid)
+{
+	return chosen(c->o->pids, c->o->pid_count, pid);
+}
+
+static bool core_wanted(const struct cutter *c, uint32_t core)
+{
+	return core == TRACE_NC_UNKNOWN || chosen(c->o->cores, c->o->core_count, core);
+}
+
+static bool time_wanted(const struct cutter *c, uint64_t ns)
+{
+	return ns >= c->ret->from_ns && ns < c->ret->to_ns;
+}
+
+static struct span_key runtime_key(uint16_t source, const struct trace_record *r)
+{
+	return (struct span_key){source, r->tracking_id};
+}
+
+static struct span_key call_key(const struct nev_ioctl *e)
+{
+	return (struct span_key){SPAN_KERNEL | e->tid, e->start_ns};
+}
+
+/* ---- first pass --------------------------------------------------------------------------- */
+
+/* A span that is all before, all after or all inside the time needs no entry. */
+static int note_span(struct cutter *c, struct span_key key, bool is_start, uint64_t ns)
+{
+	struct span *p = span_set_at(&c->spans, key);
+
+	if (!p)
+		return -ENOMEM;
+	if (is_start) {
+		p->start = ns;
+		p->has_start = true;
+	} else {
+		p->stop = ns;
+		p->has_stop = true;
+	}
+	bool reaches = p->start < c->ret->to_ns && p->stop >= c->ret->from_ns &&
+		       !(time_wanted(c, p->start) && time_wanted(c, p->stop));
+	if (p->has_start && p->has_stop && !reaches)
+		span_set_remove(&c->spans, p);
+	return 0;
+}
+
+static int survey_runtime(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct trace_record r;
+	size_t at = sizeof(struct rec_runtime), n;
+	int rc = 0;
+
+	while (rc == 0 && (n = records_runtime(payload, f->size, at, &r))) {
+		at += n;
+		c->finished++;
+		if (r.phase == TRACE_START || r.phase == TRACE_STOP)
+			rc = note_span(c, runtime_key(f->source, &r), r.phase == TRACE_START,
+				r.timestamp_ns);
+	}
+	return rc;
+}
+
+static int survey_kernel(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct nev_ioctl e;
+	int rc = 0;
+
+	for (size_t at = 0, n; rc == 0 && (n = records_call(payload, f->size, at, &e)); at += n) {
+		bool done = e.hdr.type == NEV_IOCTL_DONE;
+
+		c->finished += done;
+		if (!done || span_set_find(&c->spans, call_key(&e)))
+			rc = note_span(c, call_key(&e), !done, records_call_end(&e));
+	}
+	return rc;
+}
+
+static void survey_process(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct rec_process p;
+
+	if (f->size < sizeof(p))
+		return;
+	memcpy(&p, payload, sizeof(p));
+	if (c->pids[f->source] == 0)
+		c->pids[f->source] = p.pid;
+}
+
+static int survey_frame(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	switch (f->type) {
+	case REC_RUNTIME:
+		return survey_runtime(c, f, payload);
+	case REC_KERNEL:
+		return survey_kernel(c, f, payload);
+	case REC_COUNTERS:
+		return footer_counters(&c->newest, f->source, payload, f->size);
+	case REC_PROCESS:
+		survey_process(c, f, payload);
+		return 0;
+	case REC_END:
+		c->ret->ended = true;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int survey(struct cutter *c, struct rec_reader *r)
+{
+	const struct rec_frame *f;
+	const uint8_t *payload;
+	int rc;
+
+	rec_reader_rewind(r);
+	while ((rc = rec_reader_next(r, &f, &payload)) > 0) {
+		rc = survey_frame(c, f, payload);
+		if (rc < 0)
+			return rc;
+	}
+	c->ret->damage = rec_reader_damage(r);
+	return rc;
+}
+
+/* ---- the time ----------------------------------------------------------------------------- */
+
+static uint64_t to_boot(const struct cutter *c, struct cut_time t, uint64_t otherwise)
+{
+	uint64_t epoch_of_0 = (uint64_t)clock_snapshot_offset(&c->clock);
+
+	switch (t.kind) {
+	case CUT_RELATIVE:
+		return t.ns > UINT64_MAX - c->clock.boot_before ? UINT64_MAX
+								: c->clock.boot_before + t.ns;
+	case CUT_EPOCH:
+		return t.ns > epoch_of_0 ? t.ns - epoch_of_0 : 0;
+	default:
+		return otherwise;
+	}
+}
+
+/* Finds the first clock snapshot and with it the time that is wanted. */
+static int find_time(struct cutter *c, struct rec_reader *r)
+{
+	const struct rec_frame *f;
+	const uint8_t *payload;
+	bool found = false;
+	int rc = 0;
+
+	if (c->o->from.kind != CUT_OPEN || c->o->to.kind != CUT_OPEN) {
+		while (!found && (rc = rec_reader_next(r, &f, &payload)) > 0)
+			found = f->type == REC_CLOCK && f->size >= sizeof(c->clock);
+		if (rc < 0)
+			return rc;
+		if (!found)
+			return -ENODATA;
+		memcpy(&c->clock, payload, sizeof(c->clock));
+	}
+	c->ret->from_ns = to_boot(c, c->o->from, 0);
+	c->ret->to_ns = to_boot(c, c->o->to, UINT64_MAX);
+	return 0;
+}
+
+/* ---- second pass -------------------------------------------------------------------------- */
+
+static int copy(struct cutter *c, const struct rec_frame *f, const void *payload, size_t size)
+{
+	return rec_writer_frame_at(
+		c->w, (enum rec_type)f->type, f->source, f->time_ns, payload, size, NULL, 0);
+}
+
+/* Room for the records of a frame. */
+static int reserve(struct cutter *c, size_t size)
+{
+	if (size <= c->cap)
+		return 0;
+	uint8_t *more = realloc(c->records, size);
+	if (!more)
+		return -ENOMEM;
+	c->records = more;
+	c->cap = size;
+	return 0;
+}
+
+static bool record_wanted(const struct cutter *c, uint16_t source, const struct trace_record *r)
+{
+	if (!pid_wanted(c, c->pids[source]) || !core_wanted(c, r->nc_idx))
+		return false;
+	if (time_wanted(c, r->timestamp_ns))
+		return true;
+	const struct span *p = span_set_find(&c->spans, runtime_key(source, r));
+	/* Of a span whose other end is unknown, the start counts to the end of the recording, and
+	 * the stop stands alone. */
+	if (!p || r->phase > TRACE_STOP)
+		return false;
+	if (!p->has_start || !p->has_stop)
+		return r->phase == TRACE_START && r->timestamp_ns < c->ret->to_ns;
+	return true;
+}
+
+static int cut_runtime(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	size_t at = sizeof(struct rec_runtime), used = at, n;
+	struct trace_record r;
+	int rc = reserve(c, f->size);
+
+	if (rc < 0 || f->size < at)
+		return rc;
+	memcpy(c->records, payload, at);
+	for (; (n = records_runtime(payload, f->size, at, &r)); at += n) {
+		if (!record_wanted(c, f->source, &r)) {
+			c->ret->left_out++;
+			continue;
+		}
+		memcpy(c->records + used, payload + at, n);
+		used += n;
+		c->ret->kept++;
+		c->finished_kept++;
+	}
+	return used > sizeof(struct rec_runtime) ? copy(c, f, c->records, used) : 0;
+}
+
+static bool call_wanted(const struct cutter *c, const struct nev_ioctl *e)
+{
+	if (!pid_wanted(c, e->tgid))
+		return false;
+	if (e->hdr.type == NEV_IOCTL_DONE)
+		return e->start_ns < c->ret->to_ns && records_call_end(e) >= c->ret->from_ns;
+	return time_wanted(c, e->start_ns) ||
+	       (e->start_ns < c->ret->to_ns && span_set_find(&c->spans, call_key(e)));
+}
+
+static int cut_kernel(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	size_t used = 0;
+	struct nev_ioctl e;
+	int rc = reserve(c, f->size);
+
+	if (rc < 0)
+		return rc;
+	for (size_t at = 0, n; (n = records_call(payload, f->size, at, &e)); at += n) {
+		if (!call_wanted(c, &e)) {
+			c->ret->left_out++;
+			continue;
+		}
+		memcpy(c->records + used, payload + at, n);
+		used += n;
+		c->ret->kept++;
+		c->finished_kept += e.hdr.type == NEV_IOCTL_DONE;
+	}
+	return used ? copy(c, f, c->records, used) : 0;
+}
+
+/* The header says what was done, and has the version of the format that is written now. */
+static int cut_header(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	json_t *root = json_loadb((const char *)payload, f->size, 0, NULL);
+	_cleanup_free_ char *text = NULL;
+
+	if (json_is_object(root)) {
+		json_object_set_new(root, "version", json_integer(REC_FORMAT_VERSION));
+		json_object_set_new(root, "cut", json_true());
+		text = json_dumps(root, JSON_SORT_KEYS | JSON_COMPACT);
+	}
+	json_decref(root);
+	return text ? copy(c, f, text, strlen(text)) : copy(c, f, payload, f->size);
+}
+
+static int cut_of_pid(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	bool wanted = f->source < REC_SOURCE_RUNTIME0 || pid_wanted(c, c->pids[f->source]);
+
+	return wanted ? copy(c, f, payload, f->size) : 0;
+}
+
+static int cut_mem(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct rec_mem m;
+
+	if (f->size < sizeof(m) || !time_wanted(c, f->time_ns))
+		return 0;
+	memcpy(&m, payload, sizeof(m));
+	return pid_wanted(c, m.pid) ? copy(c, f, payload, f->size) : 0;
+}
+
+static int cut_cpu(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	int rc = 0;
+
+	if (f->time_ns < c->ret->from_ns) {
+		uint8_t *rows = realloc(c->cpu_rows, f->size + 1u);
+		if (!rows)
+			return -ENOMEM;
+		c->cpu_rows = rows;
+		c->cpu = *f;
+		memcpy(rows, payload, f->size);
+		return 0;
+	}
+	if (!time_wanted(c, f->time_ns))
+		return 0;
+	if (c->cpu_rows)
+		rc = copy(c, &c->cpu, c->cpu_rows, c->cpu.size);
+	free(c->cpu_rows);
+	c->cpu_rows = NULL;
+	return rc < 0 ? rc : copy(c, f, payload, f->size);
+}
+
+static int cut_watermark(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	uint64_t ns;
+
+	if (f->size < sizeof(ns))
+		return 0;
+	memcpy(&ns, payload, sizeof(ns));
+	return time_wanted(c, ns) ? copy(c, f, payload, f->size) : 0;
+}
+
+/* The newest counters of all sources, and what this cut leaves out. */
+static int put_counters(struct cutter *c, uint64_t time_ns)
+{
+	const struct rec_footer_counter *k = c->newest.counters;
+	uint32_t n = c->newest.head.counters, used = 0;
+	struct rec_counter rows[ROWS];
+	struct rec_frame f = {.type = REC_COUNTERS, .time_ns = time_ns};
+	struct ledger g = {0};
+	struct ledger_found found = {.records = c->finished,
+		.ended = c->ret->ended,
+		.damaged = rec_damaged(&c->ret->damage)};
+	int rc = 0;
+
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
+		rows[used++] = (struct rec_counter){k[i].id, k[i].sub, k[i].value};
+		if (k[i].id < REC_COUNTER_RECORDED_END)
+			g.value[k[i].id] += k[i].value;
+		found.counted |=
+			k[i].id == REC_C_KERNEL_RECEIVED || k[i].id == REC_C_RUNTIME_DELIVERED;
+		if (used < ROWS && i + 1 < n && k[i + 1].source == k[i].source)
+			continue;
+		f.source = (uint16_t)k[i].source;
+		rc = copy(c, &f, rows, used * sizeof(rows[0]));
+		used = 0;
+	}
+	ledger_compare(&g, &found);
+	const struct rec_counter own[] = {
+		{REC_C_CUT_OUT, 0, g.value[REC_C_CUT_OUT] + c->finished - c->finished_kept},
+		{REC_C_CUT_DAMAGED, 0,
+			g.value[REC_C_CUT_DAMAGED] + g.value[REC_C_RECORDING_DAMAGED]},
+	};
+	f.source = REC_SOURCE_RECORDER;
+	return rc < 0 ? rc : copy(c, &f, own, sizeof(own));
+}
+
+static int cut_end(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	int rc = c->end_written ? 0 : put_counters(c, f->time_ns);
+
+	c->end_written = true;
+	return rc < 0 ? rc : copy(c, f, payload, f->size);
+}
+
+static int cut_whole(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	return copy(c, f, payload, f->size);
+}
+
+static int (*const cutters[])(struct cutter *, const struct rec_frame *, const uint8_t *) = {
+	[REC_HEADER] = cut_header,
+	[REC_CLOCK] = cut_whole,
+	[REC_DEVICE] = cut_whole,
+	[REC_PROCESS] = cut_of_pid,
+	[REC_KERNEL] = cut_kernel,
+	[REC_RUNTIME] = cut_runtime,
+	[REC_WATERMARK] = cut_watermark,
+	[REC_COUNTERS] = NULL, /* the newest come at the end */
+	[REC_CPU] = cut_cpu,
+	[REC_MEM] = cut_mem,
+	[REC_NAME] = cut_of_pid,
+	[REC_END] = cut_end,
+	[REC_FOOTER] = NULL, /* the writer makes its own */
+};
+
+static int copy_frames(struct cutter *c, struct rec_reader *r)
+{
+	const struct rec_frame *f;
+	const uint8_t *payload;
+	uint64_t last_ns = 0;
+	int rc;
+
+	rec_reader_rewind(r);
+	while ((rc = rec_reader_next(r, &f, &payload)) > 0) {
+		last_ns = f->time_ns;
+		if (f->type < sizeof(cutters) / sizeof(*cutters) && cutters[f->type])
+			rc = cutters[f->type](c, f, payload);
+		if (rc < 0)
+			return rc;
+	}
+	return rc < 0 || c->end_written ? rc : put_counters(c, last_ns);
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+/* Removes what was written so far. */
+static void discard(const char *path)
+{
+	char name[64], file[4200];
+
+	for (unsigned i = 0; i < REC_MAX_SEGMENTS; i++) {
+		snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, i);
+		snprintf(file, sizeof(file), "%s/%s", path, name);
+		if (unlink(file) < 0)
+			break;
+	}
+	rmdir(path);
+}
+
+static int write_cut(struct cutter *c, struct rec_reader *r, const char *out_path)
+{
+	int rc = rec_writer_open(out_path, &c->w), closed;
+
+	if (rc < 0)
+		return rc;
+	rc = copy_frames(c, r);
+	if (rc == 0)
+		rc = rec_writer_flush(c->w);
+	c->ret->bytes = rec_writer_bytes(c->w);
+	closed = rec_writer_close(c->w);
+	if (rc == 0)
+		rc = closed;
+	if (rc < 0)
+		discard(out_path);
+	return rc;
+}
+
+int rec_cut(const char *path, const char *out_path, const struct rec_cut_options *options,
+	struct rec_cut_result *ret)
+{
+	_cleanup_free_ uint32_t *pids = calloc(SOURCES, sizeof(*pids));
+	struct cutter c = {.o = options, .ret = ret, .pids = pids};
+	struct rec_reader *r = NULL;
+	int rc;
+
+	memset(ret, 0, sizeof(*ret));
+	rc = pids ? rec_reader_open(path, &r) : -ENOMEM;
+	if (rc == 0)
+		rc = find_time(&c, r);
+	if (rc == 0)
+		rc = survey(&c, r);
+	if (rc == 0)
+		rc = write_cut(&c, r, out_path);
+	rec_reader_close(r);
+	span_set_free(&c.spans);
+	footer_free(&c.newest);
+	free(c.records);
+	free(c.cpu_rows);
+	return rc;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * segments.c - see segments.h.
+ */
+#include "runtime/record/segments.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/record/frame.h"
+
+/* Index in a segment's name; false when it is none. */
+static bool segment_index(const char *name, uint32_t *ret)
+{
+	char again[64];
+	unsigned v;
+
+	if (sscanf(name, "segment-%7u.ntrec", &v) != 1 || v >= REC_MAX_SEGMENTS)
+		return false;
+	snprintf(again, sizeof(again), REC_SEGMENT_FORMAT, v);
+	*ret = v;
+	return !strcmp(again, name);
+}
+
+static int compare_index(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int list(struct segments *s)
+{
+	int fd = fcntl(s->dir_fd, F_DUPFD_CLOEXEC, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	size_t cap = 0;
+	struct dirent *d;
+	uint32_t index;
+
+	if (!dir) {
+		int error = -errno;
+		cleanup_close(&fd);
+		return error;
+	}
+	rewinddir(dir);
+	while ((d = readdir(dir))) {
+		if (!segment_index(d->d_name, &index))
+			continue;
+		if (s->count == cap) {
+			cap = cap ? 2 * cap : 16;
+			uint32_t *more = realloc(s->index, cap * sizeof(*more));
+			if (!more) {
+				closedir(dir);
+				return -ENOMEM;
+			}
+			s->index = more;
+		}
+		s->index[s->count++] = index;
+	}
+	closedir(dir);
+	if (s->count == 0)
+		return -ENOENT;
+	qsort(s->index, s->count, sizeof(*s->index), compare_index);
+	return 0;
+}
+
+int segments_file(const struct segments *s, size_t i)
+{
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, s->index[i]);
+	fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Is the head of a segment right?  Its version, -EPROTO, -EPROTONOSUPPORT or -errno. */
+static int check_segment(const struct segments *s, size_t i)
+{
+	_cleanup_close_ int fd = segments_file(s, i);
+	struct rec_segment head;
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EPROTO;
+	ssize_t n = pread(fd, &head, sizeof(head), 0);
+	if (n < 0)
+		return -errno;
+	if (n < (ssize_t)sizeof(head) || memcmp(head.magic, REC_MAGIC, sizeof(head.magic)) ||
+		head.version == 0)
+		return -EPROTO;
+	return head.version > REC_FORMAT_VERSION ? -EPROTONOSUPPORT : (int)head.version;
+}
+
+/* A later segment without a head is damage; the first one decides whether this is a recording. */
+static int check(struct segments *s)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		int rc = check_segment(s, i);
+
+		if (rc < 0 && (i == 0 || rc != -EPROTO))
+			return rc;
+		if (i == 0)
+			s->version = (uint32_t)rc;
+	}
+	return 0;
+}
+
+/* The directory itself, or REC_DIR in it. */
+static int open_directory(struct segments *s, const char *path)
+{
+	s->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir_fd < 0)
+		return errno == ENOTDIR ? -EPROTO : -errno;
+	int rc = list(s);
+	if (rc != -ENOENT)
+		return rc;
+	int inner = openat(s->dir_fd, REC_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (inner < 0)
+		return errno == ENOTDIR ? -EPROTO : -errno;
+	cleanup_close(&s->dir_fd);
+	s->dir_fd = inner;
+	return list(s);
+}
+
+int segments_open(struct segments *s, const char *path)
+{
+	int rc;
+
+	*s = (struct segments){.dir_fd = -1};
+	rc = open_directory(s, path);
+	return rc < 0 ? rc : check(s);
+}
+
+void segments_close(struct segments *s)
+{
+	cleanup_close(&s->dir_fd);
+	s->dir_fd = -1;
+	free(s->index);
+	s->index = NULL;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session.c - frames without events: one function per frame type.
+ *
+ * Payload sizes are checked here and nowhere else for these types.
+ */
+#include "runtime/record/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_CAPACITY 64u
+
+int session_grow(void *array, size_t *cap, size_t need, size_t element)
+{
+	void **a = array;
+	size_t more = *cap ? *cap : FIRST_CAPACITY;
+	void *p;
+
+	if (need <= *cap)
+		return 0;
+	while (more < need)
+		more *= 2;
+	p = realloc(*a, more * element);
+	if (!p)
+		return -ENOMEM;
+	*a = p;
+	*cap = more;
+	return 0;
+}
+
+int session_init(struct session *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->sources = calloc(SESSION_SOURCES, sizeof(*s->sources));
+	return s->sources ? 0 : -ENOMEM;
+}
+
+void session_free(struct session *s)
+{
+	rec_header_free(&s->header);
+	clock_map_free(&s->clock);
+	for (size_t i = 0; i < s->mem_count; i++)
+		pb_buf_free(&s->mems[i].data);
+	free(s->mems);
+	free(s->names);
+	free(s->name_text);
+	free(s->counters);
+	free(s->sources);
+	free(s->announced);
+	free(s->last_cpus);
+	pb_buf_free(&s->cpu);
+	map64_free(&s->name_index);
+	map64_free(&s->counter_index);
+	memset(s, 0, sizeof(*s));
+}
+
+int session_invalid(struct session *s)
+{
+	s->invalid++;
+	s->read++;
+	return 0;
+}
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+/* Length of the valid UTF-8 sequence at p, 0 when there is none.  NUL is not accepted. */
+static size_t utf8_length(const unsigned char *p, size_t left)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	uint32_t c;
+
+	if (n == 0 || n > left || p[0] == 0 || p[0] > 0xf4)
+		return 0;
+	if (n == 1)
+		return 1;
+	c = p[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	return c < least[n] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff ? 0 : n;
+}
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	uint64_t h = (a ^ (b * 0xff51afd7ed558ccdull)) * 0xc4ceb9fe1a85ec53ull;
+
+	return (h ^ h >> 32) | 1;
+}
+
+/* Key of the entry in the index, of which the value is the place + 1; keys that collide move on. */
+static uint64_t name_key(const struct session *s, uint32_t source, uint64_t id, uint64_t *ret_place)
+{
+	for (uint64_t key = mix(id, source);; key += 2) {
+		const uint64_t *place = map64_find(&s->name_index, key);
+
+		*ret_place = place ? *place : 0;
+		if (!place ||
+			(s->names[*place - 1].id == id && s->names[*place - 1].source == source))
+			return key;
+	}
+}
+
+static size_t copy_utf8(char *to, const char *text, size_t len, size_t max)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	size_t used = 0;
+
+	for (size_t i = 0; i < len;) {
+		size_t n = utf8_length(p + i, len - i), out = n ? n : 1;
+
+		if (used + out > max)
+			break;
+		if (n)
+			memcpy(to + used, p + i, n);
+		else
+			to[used] = '?';
+		used += out;
+		i += out;
+	}
+	to[used] = '\0';
+	return used;
+}
+
+/* Of names that were said several times the first counts. */
+static int add_name(struct session *s, uint32_t source, uint64_t id, const char *text, size_t len)
+{
+	size_t max = len < SESSION_MAX_NAME ? len : SESSION_MAX_NAME, used;
+	uint64_t place, key = name_key(s, source, id, &place);
+	int rc;
+
+	if (place)
+		return 0;
+	rc = session_grow(&s->names, &s->name_cap, s->name_count + 1, sizeof(*s->names));
+	if (rc == 0)
+		rc = session_grow(&s->name_text, &s->name_bytes_cap, s->name_bytes + max + 1, 1);
+	if (rc == 0)
+		rc = map64_put(&s->name_index, key, s->name_count + 1);
+	if (rc < 0)
+		return rc;
+	used = copy_utf8(s->name_text + s->name_bytes, text, len, max);
+	s->names[s->name_count++] = (struct session_name){
+		.id = id, .source = source, .len = (uint32_t)used, .offset = s->name_bytes};
+	s->name_bytes += used + 1;
+	return 0;
+}
+
+const char *session_name(const struct session *s, uint16_t source, uint64_t id, uint32_t *ret_len)
+{
+	uint64_t place;
+
+	name_key(s, source, id, &place);
+	*ret_len = place ? s->names[place - 1].len : 0;
+	return place ? s->name_text + s->names[place - 1].offset : "";
+}
+
+/* ---- one function per frame type ---------------------------------------------------------- */
+
+static int take_header(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct rec_header h;
+	int rc;
+
+	if (s->has_header)
+		return 0;
+	rc = rec_header_parse((const char *)payload, f->size, &h);
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc < 0)
+		return session_invalid(s);
+	s->header = h;
+	s->has_header = true;
+	s->is_virtual |= h.info.is_virtual;
+	return 0;
+}
+
+static int take_clock(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct clock_snapshot c;
+
+	if (f->size < sizeof(c))
+		return session_invalid(s);
+	memcpy(&c, payload, sizeof(c));
+	return clock_map_add(&s->clock, &c);
+}
+
+static int take_device(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct rec_device d;
+
+	if (f->size < sizeof(d))
+		return session_invalid(s);
+	memcpy(&d, payload, sizeof(d));
+	s->is_virtual |= d.is_virtual != 0;
+	return 0;
+}
+
+static int take_process(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct session_source *source = &s->sources[f->source];
+	struct rec_process p;
+	int rc;
+
+	if (f->size < sizeof(p))
+		return session_invalid(s);
+	memcpy(&p, payload, sizeof(p));
+	s->is_virtual |= p.is_virtual != 0;
+	if (source->announced)
+		return 0;
+	rc = session_grow(
+		&s->announced, &s->announced_cap, s->announced_count + 1, sizeof(*s->announced));
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < s->announced_count; i++)
+		if (s->announced[i] >= REC_SOURCE_RUNTIME0 &&
+			s->sources[s->announced[i]].pid == p.pid)
+			source->ordinal++;
+	s->announced[s->announced_count++] = f->source;
+	source->pid = p.pid;
+	source->announced = true;
+	s->has_runtime |= f->source >= REC_SOURCE_RUNTIME0;
+	return 0;
+}
+
+static int take_counter(struct session *s, uint16_t source, const struct rec_counter *c)
+{
+	uint64_t key = mix((uint64_t)c->sub << 32 | c->id, source);
+	const uint64_t *place;
+	int rc;
+
+	for (; (place = map64_find(&s->counter_index, key)); key += 2) {
+		struct session_counter *known = &s->counters[*place];
+
+		if (known->source == source && known->id == c->id && known->sub == c->sub) {
+			known->value = c->value;
+			return 0;
+		}
+	}
+	rc = session_grow(
+		&s->counters, &s->counter_cap, s->counter_count + 1, sizeof(*s->counters));
+	if (rc == 0)
+		rc = map64_put(&s->counter_index, key, s->counter_count);
+	if (rc < 0)
+		return rc;
+	s->counters[s->counter_count++] = (struct session_counter){
+		.source = source, .id = c->id, .sub = c->sub, .value = c->value};
+	return 0;
+}
+
+static int take_counters(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	for (size_t n = f->size / sizeof(struct rec_counter); n > 0; n--) {
+		struct rec_counter c;
+		int rc;
+
+		memcpy(&c, payload, sizeof(c));
+		payload += sizeof(c);
+		if (c.id == REC_COUNTER_NONE || c.id >= REC_COUNTER_RECORDED_END)
+			continue; /* of a newer recorder; its stages cannot be checked here */
+		rc = take_counter(s, f->source, &c);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int take_cpu(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	size_t count = f->size / sizeof(struct sampler_cpu);
+	struct sampler_cpu *rows = malloc((count + 1) * sizeof(*rows));
+	int rc;
+
+	if (!rows)
+		return -ENOMEM;
+	if (count)
+		memcpy(rows, payload, count * sizeof(*rows));
+	rc = session_cpu(s, f->time_ns, rows, count);
+	free(s->last_cpus);
+	s->last_cpus = rows;
+	s->last_cpu_count = count;
+	return rc;
+}
+
+static int take_mem(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct rec_mem m;
+
+	if (f->size < sizeof(m))
+		return session_invalid(s);
+	memcpy(&m, payload, sizeof(m));
+	return session_memory(s, f->time_ns, m.pid, m.rss_bytes);
+}
+
+static int take_name(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct rec_name n;
+
+	if (f->size < sizeof(n))
+		return session_invalid(s);
+	memcpy(&n, payload, sizeof(n));
+	return add_name(s, f->source, n.id, (const char *)payload + sizeof(n), f->size - sizeof(n));
+}
+
+static int take_end(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	if (f->size < sizeof(s->end))
+		return session_invalid(s);
+	memcpy(&s->end, payload, sizeof(s->end));
+	s->ended = true;
+	return 0;
+}
+
+static int (*const takers[])(struct session *, const struct rec_frame *, const uint8_t *) = {
+	[REC_HEADER] = take_header,
+	[REC_CLOCK] = take_clock,
+	[REC_DEVICE] = take_device,
+	[REC_PROCESS] = take_process,
+	[REC_COUNTERS] = take_counters,
+	[REC_CPU] = take_cpu,
+	[REC_MEM] = take_mem,
+	[REC_NAME] = take_name,
+	[REC_END] = take_end,
+};
+
+int session_frame(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	if (f->type >= sizeof(takers) / sizeof(*takers) || !takers[f->type])
+		return 0;
+	return takers[f->type](s, f, payload);
+}

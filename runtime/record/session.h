@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session.h - what a recording says beside its events: header, clocks, sources, names, counters,
+ * samples, how it ended.
+ *
+ * Filled frame by frame in the order of the recording.  Nothing here grows with the number of events;
+ * CPU samples, of which there is one row per CPU and second, are encoded as they come and kept that
+ * way.
+ */
+#ifndef NTRACE_RECORD_SESSION_H
+#define NTRACE_RECORD_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/event_codec.h"
+#include "runtime/base/sampler.h"
+#include "runtime/record/clock_map.h"
+#include "runtime/record/header.h"
+#include "runtime/record/map64.h"
+#include "runtime/record/recording.h"
+
+#define SESSION_MAX_NAME 4096u /* bytes of a name that are kept */
+#define SESSION_SOURCES 65536u
+
+struct session_name {
+	uint64_t id;
+	uint32_t source;
+	uint32_t len;
+	size_t offset; /* into name_text; valid UTF-8, no NUL */
+};
+
+struct session_counter {
+	uint32_t source, id, sub;
+	uint64_t value; /* the newest */
+};
+
+struct session_source {
+	uint32_t pid;	  /* 0: its REC_PROCESS is lost */
+	uint16_t ordinal; /* of the runtimes under this pid, from 0 */
+	bool announced;	  /* has a REC_PROCESS */
+};
+
+/* Resident memory of a process, encoded as in host_mem.pb. */
+struct session_mem {
+	uint32_t pid;
+	uint64_t messages;
+	struct pb_buf data;
+};
+
+struct session {
+	struct rec_header header; /* empty when its frame is lost */
+	struct clock_map clock;
+	struct session_name *names; /* in the order of the recording, each (source, id) once */
+	char *name_text;
+	struct session_counter *counters;
+	struct session_source *sources; /* by number */
+	uint16_t *announced;		/* numbers of sources with a REC_PROCESS, in their order */
+	struct session_mem *mems;
+	struct pb_buf cpu; /* encoded as in cpu_util.pb */
+	uint64_t cpu_messages;
+	size_t name_count, name_cap, name_bytes, name_bytes_cap, counter_count, counter_cap,
+		announced_count, announced_cap, mem_count, mem_cap;
+	uint64_t read_done; /* raw records found: runtime records and finished calls */
+	uint64_t read_calls; /* finished calls among them */
+	uint64_t read;	    /* all raw records found, invalid ones too */
+	uint64_t invalid;
+	size_t process_count; /* that have files; known at the end */
+	uint64_t seq_gaps;
+	bool has_header, is_virtual, ended, has_runtime;
+	struct rec_end end;
+	struct rec_damage damage;
+
+	struct map64 name_index, counter_index;
+	struct sampler_cpu *last_cpus; /* the sample before */
+	size_t last_cpu_count;
+};
+
+/* 0 or -ENOMEM.  session_free in either case. */
+int session_init(struct session *s);
+void session_free(struct session *s);
+
+/* Takes a frame; those with events are left alone.  0 or -ENOMEM.  A payload that cannot be is
+ * counted as one invalid record. */
+int session_frame(struct session *s, const struct rec_frame *f, const uint8_t *payload);
+/* A payload or record that cannot be. */
+int session_invalid(struct session *s);
+
+/* The text of an id of a source, or a zero length.  Valid until the next frame. */
+const char *session_name(const struct session *s, uint16_t source, uint64_t id, uint32_t *ret_len);
+
+/* Memory samples of a process, NULL when there are none. */
+const struct session_mem *session_mem(const struct session *s, uint32_t pid);
+
+/* Makes room for `need` elements in *(T **)array.  0, -ENOMEM. */
+int session_grow(void *array, size_t *cap, size_t need, size_t element);
+
+/* ---- out_host.c --------------------------------------------------------------------------- */
+
+/* A sample of all CPUs, in CPU order; encodes the interval since the one before. */
+int session_cpu(struct session *s, uint64_t time, const struct sampler_cpu *rows, size_t count);
+int session_memory(struct session *s, uint64_t time, uint32_t pid, uint64_t rss_bytes);
+
+#endif

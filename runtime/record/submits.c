@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * submits.c - device runs to their submits, and the hold on the watermark.
+ *
+ * A device run carries its core and exec_id; a submit carries neither exec_id nor anything else that
+ * the run repeats.  What ties them is the wait for the run: kbl_exec_wait has core and exec_id and lies
+ * in the same nrt_execute as the submit.  So:
+ *
+ *	exact	 the run's (core, exec_id) is that of a wait, whose nrt_execute holds a submit to this
+ *		 core before it; without a submit record, the nrt_execute itself
+ *	inferred no such wait: the last submit to the core that began before the run ended
+ *
+ * exec_ids may come again in a long trace.  Of several waits that one counts which was going on when
+ * the run began, or else the next; it is refused when its nrt_execute began after the run had ended.
+ *
+ * Waits and submits are kept in rings of fixed size: the newest thousands, far more than can be
+ * under way at a time.
+ *
+ * A submit inside an nrt_execute that has not ended holds the watermark of its source at its own time,
+ * less what a device clock may be wrong by, until its run has come or the nrt_execute has ended: the
+ * run, which is emitted before the end of the execution, would else be too late for its place.
+ */
+#include "runtime/record/submits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/record/session.h"
+#include "runtime/trace/event_registry.h"
+
+#define WAITS 16384u /* a power of two */
+#define MAX_CHAIN 64u
+#define RECENT 16u /* submits per core */
+#define PER_EXECUTE 8u
+#define OPEN UINT64_MAX
+#define DEVICE_CLOCK_ERROR_NS 1000000u
+
+struct wait {
+	uint64_t key; /* core and exec_id */
+	uint64_t start, end;
+	uint64_t pair;		/* of the wait itself */
+	uint64_t link;		/* pair of the submit or execution, 0: none */
+	uint64_t execute_start; /* of its nrt_execute */
+	uint64_t before;	/* number + 1 of the wait before in the same bucket */
+	size_t thread;
+};
+
+struct submit {
+	uint64_t pair, start;
+	uint32_t core;
+	bool pending;
+};
+
+struct thread {
+	uint64_t execute, execute_start, execute_end; /* the last nrt_execute; pair 0: none */
+	struct submit submits[PER_EXECUTE];	      /* in it */
+	unsigned count;
+	uint64_t wait; /* number + 1 of the one that is going on */
+};
+
+struct recent {
+	struct {
+		uint64_t pair, start;
+	} submits[RECENT];
+	uint64_t count;
+};
+
+struct submits {
+	struct wait *waits; /* ring */
+	uint64_t *heads;    /* number + 1 of the newest wait in each bucket */
+	uint64_t wait_count;
+	struct thread *threads;
+	size_t thread_count, thread_cap;
+	struct map64 tids;
+	struct recent *recent; /* by core */
+};
+
+struct submits *submits_new(void)
+{
+	struct submits *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->waits = calloc(WAITS, sizeof(*s->waits));
+	s->heads = calloc(WAITS, sizeof(*s->heads));
+	s->recent = calloc(SUBMITS_CORES, sizeof(*s->recent));
+	if (!s->waits || !s->heads || !s->recent) {
+		submits_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void submits_free(struct submits *s)
+{
+	if (!s)
+		return;
+	free(s->waits);
+	free(s->heads);
+	free(s->threads);
+	free(s->recent);
+	map64_free(&s->tids);
+	free(s);
+}
+
+bool submits_wanted(uint32_t type)
+{
+	return type == TRACE_EXECUTE_API || type == TRACE_MODEL_SUBMIT || type == TRACE_EXEC_WAIT;
+}
+
+static struct thread *find_thread(const struct submits *s, uint32_t tid)
+{
+	const uint64_t *place = map64_find(&s->tids, (uint64_t)tid + 1);
+
+	return place ? &s->threads[*place] : NULL;
+}
+
+static struct thread *thread_of(struct submits *s, uint32_t tid)
+{
+	struct thread *t = find_thread(s, tid);
+
+	if (t)
+		return t;
+	if (session_grow(&s->threads, &s->thread_cap, s->thread_count + 1, sizeof(*s->threads)) <
+			0 ||
+		map64_put(&s->tids, (uint64_t)tid + 1, s->thread_count) < 0)
+		return NULL;
+	t = &s->threads[s->thread_count++];
+	memset(t, 0, sizeof(*t));
+	return t;
+}
+
+static bool inside_execute(const struct thread *t, uint64_t time)
+{
+	return t->execute && t->execute_start <= time && time <= t->execute_end;
+}
+
+static void add_submit(
+	struct submits *s, struct thread *t, uint32_t core, uint64_t pair, uint64_t time)
+{
+	struct recent *r = &s->recent[core];
+
+	r->submits[r->count % RECENT].pair = pair;
+	r->submits[r->count++ % RECENT].start = time;
+	if (!inside_execute(t, time))
+		return;
+	if (t->count == PER_EXECUTE)
+		memmove(&t->submits[0], &t->submits[1], --t->count * sizeof(t->submits[0]));
+	t->submits[t->count++] = (struct submit){
+		.pair = pair, .start = time, .core = core, .pending = t->execute_end == OPEN};
+}
+
+/* ---- waits -------------------------------------------------------------------------------- */
+
+static uint64_t wait_key(uint32_t core, uint32_t exec_id)
+{
+	return (uint64_t)core << 32 | exec_id;
+}
+
+static uint64_t *bucket(const struct submits *s, uint64_t key)
+{
+	return &s->heads[(key * 0x9e3779b97f4a7c15ull) >> 50 & (WAITS - 1)];
+}
+
+/* The submit to this core in the thread's nrt_execute before a time, or the nrt_execute. */
+static uint64_t link_of(const struct thread *t, uint32_t core, uint64_t before)
+{
+	uint64_t best = t->execute, start = 0;
+
+	for (unsigned i = 0; i < t->count; i++) {
+		const struct submit *u = &t->submits[i];
+
+		if ((u->core == core || u->core == 0) && u->start <= before && u->start >= start) {
+			best = u->pair;
+			start = u->start;
+		}
+	}
+	return best;
+}
+
+static void add_wait(struct submits *s, struct thread *t, uint32_t core, uint64_t pair,
+	uint64_t time, uint32_t exec_id)
+{
+	struct wait *w = &s->waits[s->wait_count % WAITS];
+	uint64_t key = wait_key(core, exec_id), *b = bucket(s, key);
+
+	*w = (struct wait){.key = key, .start = time, .end = OPEN, .pair = pair, .before = *b};
+	w->thread = (size_t)(t - s->threads);
+	if (inside_execute(t, time)) {
+		w->link = link_of(t, core, time);
+		w->execute_start = t->execute_start;
+	}
+	*b = t->wait = ++s->wait_count;
+}
+
+static struct wait *wait_by_number(const struct submits *s, uint64_t number)
+{
+	return number && number + WAITS > s->wait_count ? &s->waits[(number - 1) % WAITS] : NULL;
+}
+
+/* The wait for this run, or NULL. */
+static const struct wait *find_wait(const struct submits *s, const struct submits_run *run)
+{
+	uint64_t key = wait_key(run->core, run->exec_id), number = *bucket(s, key);
+	const struct wait *during = NULL, *after = NULL, *w;
+
+	for (unsigned i = 0; i < MAX_CHAIN && (w = wait_by_number(s, number)); i++) {
+		number = w->before < number ? w->before : 0;
+		if (w->key != key)
+			continue;
+		if (w->start > run->start)
+			after = !after || w->start < after->start ? w : after;
+		else
+			during = !during || w->start > during->start ? w : during;
+	}
+	return during && during->end >= run->start ? during : after;
+}
+
+/* ---- what is told ------------------------------------------------------------------------- */
+
+int submits_start(struct submits *s, uint32_t type, uint32_t core, uint32_t tid, uint64_t pair,
+	uint64_t time, uint32_t exec_id)
+{
+	struct thread *t = thread_of(s, tid);
+
+	if (!t)
+		return -ENOMEM;
+	if (type == TRACE_EXECUTE_API)
+		*t = (struct thread){.execute = pair, .execute_start = time, .execute_end = OPEN};
+	else if (type == TRACE_MODEL_SUBMIT)
+		add_submit(s, t, core, pair, time);
+	else
+		add_wait(s, t, core, pair, time, exec_id);
+	return 0;
+}
+
+void submits_stop(struct submits *s, uint32_t type, uint32_t tid, uint64_t pair, uint64_t time)
+{
+	struct thread *t = find_thread(s, tid);
+	struct wait *w;
+
+	if (!t)
+		return;
+	if (type == TRACE_EXECUTE_API && t->execute == pair) {
+		t->execute_end = time;
+		for (unsigned i = 0; i < t->count; i++)
+			t->submits[i].pending = false;
+	}
+	if (type == TRACE_EXEC_WAIT && (w = wait_by_number(s, t->wait)) && w->pair == pair)
+		w->end = time;
+}
+
+void submits_gap(struct submits *s, uint32_t core)
+{
+	for (size_t i = 0; i < s->thread_count; i++)
+		for (unsigned k = 0; k < s->threads[i].count; k++)
+			if (s->threads[i].submits[k].core == core)
+				s->threads[i].submits[k].pending = false;
+}
+
+bool submits_exact(struct submits *s, const struct submits_run *run, uint64_t *ret_pair)
+{
+	const struct wait *w = find_wait(s, run);
+
+	if (!w || !w->link || w->execute_start > run->end)
+		return false;
+	*ret_pair = w->link;
+	struct thread *t = &s->threads[w->thread];
+	for (unsigned i = 0; i < t->count; i++)
+		if (t->submits[i].pair == w->link)
+			t->submits[i].pending = false;
+	return true;
+}
+
+bool submits_inferred(const struct submits *s, const struct submits_run *run, uint64_t *ret_pair)
+{
+	const struct recent *r = &s->recent[run->core];
+	uint64_t start = 0, n = r->count < RECENT ? r->count : RECENT;
+	bool found = false;
+
+	for (uint64_t i = 0; i < n; i++) {
+		if (r->submits[i].start > run->end || r->submits[i].start < start)
+			continue;
+		start = r->submits[i].start;
+		*ret_pair = r->submits[i].pair;
+		found = true;
+	}
+	return found;
+}
+
+uint64_t submits_hold(const struct submits *s)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (size_t i = 0; i < s->thread_count; i++)
+		for (unsigned k = 0; k < s->threads[i].count; k++) {
+			const struct submit *u = &s->threads[i].submits[k];
+
+			if (u->pending && u->start < oldest)
+				oldest = u->start;
+		}
+	if (oldest == UINT64_MAX)
+		return oldest;
+	return oldest > DEVICE_CLOCK_ERROR_NS ? oldest - DEVICE_CLOCK_ERROR_NS : 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * submits.h - which submit a device run belongs to, and how far back such runs may still come.
+ *
+ * One per source.  It is told the executions, submits and waits of the source's threads in the order in
+ * which the runtime emitted them, which is not the order of time: a device run is emitted when its
+ * execution is over, with the times of the device.  So when a run comes, everything that it can be
+ * linked to has been seen, though nothing of it need have been written.
+ */
+#ifndef NTRACE_RECORD_SUBMITS_H
+#define NTRACE_RECORD_SUBMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/record/map64.h"
+#include "runtime/trace/record.h"
+
+#define SUBMITS_CORES (TRACE_MAX_NC + 1) /* the first one is "unknown" */
+
+struct submits;
+
+struct submits *submits_new(void);
+void submits_free(struct submits *s);
+
+/* A start and a stop of the types that matter (submits_wanted), by their pair.  core: + 1, 0 unknown.
+ * 0 or -ENOMEM. */
+bool submits_wanted(uint32_t type);
+int submits_start(struct submits *s, uint32_t type, uint32_t core, uint32_t tid, uint64_t pair,
+	uint64_t time, uint32_t exec_id);
+void submits_stop(struct submits *s, uint32_t type, uint32_t tid, uint64_t pair, uint64_t time);
+
+/* Records of this core were lost, stops perhaps among them: what is awaited may never come. */
+void submits_gap(struct submits *s, uint32_t core);
+
+struct submits_run {
+	uint32_t core, exec_id;
+	uint64_t start, end;
+};
+
+/* The span that submitted a run, by its (core, exec_id); false when no wait tells. */
+bool submits_exact(struct submits *s, const struct submits_run *run, uint64_t *ret_pair);
+/* The last submit to the core that began before the run ended. */
+bool submits_inferred(const struct submits *s, const struct submits_run *run, uint64_t *ret_pair);
+
+/* The oldest time that a run which is awaited may have; all ones: none is. */
+uint64_t submits_hold(const struct submits *s);
+
+#endif

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect.c - the rules of docs/formats.md, each in the plainest way: every span is compared with every
+ * other.
+ */
+#include "tests/model/expect.h"
+
+#include <stdlib.h>
+
+#include "runtime/trace/event_registry.h"
+#include "vmlinux/ioctl_table.h"
+
+/* ---- which spans there are -------------------------------------------------------------------- */
+
+struct arrivals {
+	const struct model_record *of[3][2 * MODEL_COPIES]; /* by kind: start, stop, instant */
+	unsigned count[3];
+};
+
+static struct want *add_want(
+	struct expect *x, enum want_side side, enum want_kind kind, uint32_t index)
+{
+	struct want *w = &x->wants[x->count++];
+
+	*w = (struct want){.side = side,
+		.kind = kind,
+		.index = index,
+		.start_at = WANT_NONE,
+		.stop_at = WANT_NONE,
+		.closed_at = WANT_NONE,
+		.doubt_at = WANT_NONE};
+	return w;
+}
+
+static void add_runtime(struct expect *x, enum want_kind kind, const struct model_record *first,
+	const struct model_record *last)
+{
+	const struct model *m = x->m;
+	const struct model_span *p = &m->spans[first->index];
+	struct want *w = add_want(x, WANT_RUNTIME, kind, first->index);
+
+	w->first = first;
+	w->last = last;
+	w->type = p->type;
+	w->source = m->sources[p->source].number;
+	w->place = p->nc + 1u;
+	w->seq = first->seq;
+	w->stop_seq = last ? last->seq : 0;
+	if (!p->hardware && !(last && p->stop_tid != p->tid))
+		w->tid = first->kind == RECORD_STOP ? p->stop_tid : p->tid;
+	w->began = p->hardware ? 0 : first->kind == RECORD_STOP ? p->stop_tid : p->tid;
+	x->runtime_spans += kind == WANT_SPAN;
+	x->open_spans += kind == WANT_OPEN;
+	x->lost += kind == WANT_LOST;
+	x->device_runs += p->type == TRACE_DEVICE_EXEC && kind <= WANT_OPEN;
+}
+
+/* The first start and the first stop are the span. */
+static void pair(struct expect *x, const struct arrivals *a)
+{
+	const struct model_record *const *starts = a->of[0], *const *stops = a->of[1];
+
+	if (a->count[0])
+		add_runtime(x, a->count[1] ? WANT_SPAN : WANT_OPEN, starts[0],
+			a->count[1] ? stops[0] : NULL);
+	for (unsigned i = 1; i < a->count[0]; i++)
+		add_runtime(x, WANT_DUPLICATE, starts[i], NULL);
+	for (unsigned i = a->count[0] > 0; i < a->count[1]; i++)
+		add_runtime(x, WANT_LOST, stops[i], NULL);
+	for (unsigned i = 0; i < a->count[2]; i++)
+		add_runtime(x, WANT_INSTANT, a->of[2][i], NULL);
+}
+
+static void find_runtime(struct expect *x)
+{
+	static struct arrivals all[MODEL_SPANS];
+	const struct model *m = x->m;
+
+	memset(all, 0, sizeof(all));
+	for (uint32_t i = 0; i < m->sequence_count; i++) {
+		const struct model_record *r = &m->records[m->sequence[i]];
+
+		if (!r->read || r->invalid || r->source >= MODEL_SOURCES ||
+			m->sources[r->source].process != x->process)
+			continue;
+		struct arrivals *a = &all[r->index];
+		a->of[r->kind][a->count[r->kind]++] = r;
+		x->read++;
+	}
+	for (uint32_t i = 0; i < m->span_count; i++)
+		pair(x, &all[i]);
+}
+
+static void find_call(struct expect *x, uint32_t index)
+{
+	const struct model *m = x->m;
+	const struct model_call *c = &m->calls[index];
+	const struct model_record *done = NULL, *told = NULL;
+	unsigned told_count = 0;
+
+	for (uint32_t i = 0; i < m->sequence_count; i++) {
+		const struct model_record *r = &m->records[m->sequence[i]];
+
+		if (!r->read || r->invalid || r->source < MODEL_SOURCES || r->index != index)
+			continue;
+		x->read++;
+		if (r->kind == RECORD_DONE) {
+			done = r;
+		} else {
+			told = told ? told : r;
+			told_count++;
+		}
+	}
+	if (!done && !told)
+		return;
+	struct want *w = add_want(x, WANT_KERNEL, done ? WANT_SPAN : WANT_OPEN, index);
+	w->first = told && (!done || told->said <= c->from) ? told : done;
+	w->last = done;
+	w->tid = w->began = c->tid;
+	w->place = c->cpu;
+	w->seq = w->stop_seq = c->seq;
+	x->announced += done ? told_count : told_count - 1;
+	x->calls++;
+	if (m->options.kernel_events != MERGE_KERNEL_OFF) {
+		x->kernel_spans += done != NULL;
+		x->open_spans += !done;
+	}
+}
+
+static void find_steps(struct expect *x)
+{
+	const struct model *m = x->m;
+	const struct model_clock *last = NULL;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < m->frame_count; i++) {
+		const struct model_clock *c = &m->clocks[n];
+
+		if (m->frames[i].type != REC_CLOCK)
+			continue;
+		n++;
+		if (!m->frames[i].survives)
+			continue;
+		if (last && last->step != c->step) {
+			struct want *w = add_want(x, WANT_MARKER, WANT_INSTANT, n - 1);
+
+			w->start = w->end = c->at;
+			w->old_step = last->step;
+			w->new_step = c->step;
+		}
+		last = c;
+	}
+}
+
+void expect_make(struct expect *x, struct model *m, uint32_t process)
+{
+	memset(x, 0, sizeof(*x));
+	x->m = m;
+	x->process = process;
+	find_runtime(x);
+	for (uint32_t i = 0; i < m->call_count; i++)
+		if (m->calls[i].process == process)
+			find_call(x, i);
+	if (x->count)
+		find_steps(x);
+}
+
+/* ---- order ------------------------------------------------------------------------------------- */
+
+static unsigned rank_of(enum want_form f)
+{
+	return f == AT_STOP ? 0 : f == AT_START ? 1 : f == AT_INSTANT ? 3 : 2;
+}
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static uint64_t seq_of(const struct want *w, enum want_form f)
+{
+	return f == AT_ZERO_STOP && w->stop_seq > w->seq ? w->stop_seq : w->seq;
+}
+
+static int compare_ties(
+	const struct want *a, enum want_form f, const struct want *b, enum want_form g)
+{
+	int c = compare_u64(a->side, b->side);
+
+	if (c == 0)
+		c = compare_u64(a->source, b->source);
+	if (c == 0)
+		c = compare_u64(a->place, b->place);
+	return c ? c : compare_u64(seq_of(a, f), seq_of(b, g));
+}
+
+static int compare_steps(const void *p, const void *q, void *ctx)
+{
+	const struct want_step *a = p, *b = q;
+	const struct expect *x = ctx;
+	const struct want *v = &x->wants[a->want], *w = &x->wants[b->want];
+	int c = compare_u64(a->time, b->time);
+
+	if (c == 0)
+		c = compare_u64(rank_of(a->form), rank_of(b->form));
+	if (c == 0 && a->form == AT_STOP)
+		c = compare_u64(w->start, v->start);
+	if (c)
+		return c;
+	c = compare_ties(v, a->form, w, b->form);
+	if (c == 0)
+		c = compare_u64(a->want, b->want);
+	if (c == 0)
+		c = compare_u64(a->form, b->form);
+	return a->form == AT_STOP ? -c : c;
+}
+
+static void add_step(struct expect *x, uint32_t want, enum want_form form, uint64_t time)
+{
+	x->steps[x->step_count++] = (struct want_step){time, want, form};
+}
+
+static void find_places(struct expect *x)
+{
+	for (uint32_t i = 0; i < x->step_count; i++) {
+		struct want *w = &x->wants[x->steps[i].want];
+
+		if (x->steps[i].form == AT_STOP || x->steps[i].form == AT_ZERO_STOP)
+			w->stop_at = i;
+		else
+			w->start_at = i;
+	}
+}
+
+/* Where does the thread show that this span, whose stop was lost, must have ended?  `any`: also by
+ * spans that went on to another thread, which nobody knows while they run. */
+static uint32_t closed_by(const struct expect *x, const struct want *o, bool any)
+{
+	uint32_t at = WANT_NONE;
+
+	for (uint32_t i = 0; i < x->count; i++) {
+		const struct want *w = &x->wants[i];
+
+		if (w == o || (any ? w->began : w->tid) != o->began || w->side == WANT_MARKER)
+			continue;
+		/* The span around it stops. */
+		if (w->kind == WANT_SPAN && w->start_at < o->start_at && w->stop_at > o->start_at &&
+			w->stop_at < at)
+			at = w->stop_at;
+		if (w->start_at < o->start_at || w->start_at >= at)
+			continue;
+		/* Another of its type starts, or another runtime has the thread; a driver call ends
+		 * when the thread does anything. */
+		if (o->side == WANT_KERNEL ||
+			(w->side == WANT_RUNTIME && w->kind <= WANT_OPEN &&
+				(w->type == o->type || w->source != o->source)))
+			at = w->start_at;
+	}
+	return at;
+}
+
+static void close_open(struct expect *x)
+{
+	bool changed = true;
+
+	for (uint32_t i = 0; i < x->count; i++) {
+		struct want *w = &x->wants[i];
+
+		if (w->kind > WANT_OPEN || !w->began)
+			continue;
+		if (w->kind == WANT_OPEN)
+			w->closed_at = closed_by(x, w, false);
+		w->doubt_at = closed_by(x, w, true);
+	}
+	/* What began inside an open span has ended when that has. */
+	while (changed) {
+		changed = false;
+		for (uint32_t i = 0; i < x->count; i++)
+			for (uint32_t k = 0; k < x->count; k++) {
+				struct want *o = &x->wants[i];
+				const struct want *p = &x->wants[k];
+
+				if (o->kind > WANT_OPEN || p->kind > WANT_OPEN || !o->began ||
+					o->began != p->began || p->start_at >= o->start_at)
+					continue;
+				if (o->kind == WANT_OPEN && p->kind == WANT_OPEN &&
+					p->closed_at > o->start_at && p->closed_at < o->closed_at) {
+					o->closed_at = p->closed_at;
+					changed = true;
+				}
+				if (p->doubt_at > o->start_at && p->doubt_at < o->doubt_at) {
+					o->doubt_at = p->doubt_at;
+					changed = true;
+				}
+			}
+	}
+}
+
+void expect_order(struct expect *x)
+{
+	for (uint32_t i = 0; i < x->count; i++) {
+		const struct want *w = &x->wants[i];
+		bool zero = w->kind == WANT_SPAN && w->start == w->end;
+
+		if (w->kind >= WANT_INSTANT) {
+			add_step(x, i, AT_INSTANT, w->start);
+			continue;
+		}
+		add_step(x, i, zero ? AT_ZERO_START : AT_START, w->start);
+		if (w->kind == WANT_SPAN)
+			add_step(x, i, zero ? AT_ZERO_STOP : AT_STOP, w->end);
+	}
+	qsort_r(x->steps, x->step_count, sizeof(*x->steps), compare_steps, x);
+	find_places(x);
+	close_open(x);
+}
+
+/* ---- containment -------------------------------------------------------------------------------- */
+
+bool expect_contains(const struct expect *x, const struct want *o, const struct want *w)
+{
+	uint32_t at = w->kind == WANT_SPAN ? w->stop_at : w->start_at;
+
+	(void)x;
+	if (o == w || !w->tid || o->tid != w->tid || o->kind > WANT_OPEN ||
+		o->side == WANT_MARKER || w->side == WANT_MARKER || o->start_at > w->start_at)
+		return false;
+	return o->kind == WANT_SPAN ? o->stop_at > at : o->closed_at > at;
+}
+
+uint32_t expect_parent(const struct expect *x, uint32_t want, uint32_t before)
+{
+	uint32_t best = WANT_NONE;
+
+	for (uint32_t i = 0; i < x->count; i++) {
+		const struct want *o = &x->wants[i];
+
+		if (o->side == WANT_KERNEL && x->m->options.kernel_events == MERGE_KERNEL_OFF)
+			continue;
+		if (o->start_at < before && expect_contains(x, o, &x->wants[want]) &&
+			(best == WANT_NONE || o->start_at > x->wants[best].start_at))
+			best = i;
+	}
+	return best;
+}
+
+/* ---- driver work -------------------------------------------------------------------------------- */
+
+/* Time in which at least one of the copies was under way. */
+static uint64_t union_of(const struct want *const *copies, unsigned count)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t from = copies[i]->start, to = copies[i]->end;
+
+		/* What those that began earlier have not covered. */
+		for (unsigned k = 0; k < count; k++)
+			if (copies[k]->start_at < copies[i]->start_at && copies[k]->end > from)
+				from = copies[k]->end;
+		sum += to > from ? to - from : 0;
+	}
+	return sum;
+}
+
+struct driver_sums expect_sums(const struct expect *x, uint32_t want)
+{
+	const struct want *s = &x->wants[want], *copies[MODEL_CALLS];
+	struct driver_sums sum = {0};
+	unsigned count = 0;
+	uint32_t last = 0;
+
+	if (s->side != WANT_RUNTIME || s->kind != WANT_SPAN || !s->tid)
+		return sum;
+	for (uint32_t i = 0; i < x->count; i++) {
+		const struct want *w = &x->wants[i];
+
+		if (w->side != WANT_KERNEL || w->kind != WANT_SPAN || !expect_contains(x, s, w))
+			continue;
+		const struct model_call *c = &x->m->calls[w->index];
+		sum.ioctls++;
+		sum.ioctl_ns += w->end - w->start;
+		if (c->result < 0) {
+			sum.errors++;
+			if (w->start_at >= last)
+				sum.last_error = c->result;
+			last = w->start_at > last ? w->start_at : last;
+		} else if (c->request == NEURON_IOCTL_MEM_BUF_COPY64) {
+			sum.dma_bytes += c->bytes;
+			copies[count++] = w;
+		}
+	}
+	sum.copies = count;
+	sum.dma_ns = union_of(copies, count);
+	return sum;
+}
+
+/* ---- links -------------------------------------------------------------------------------------- */
+
+/* The outermost nrt_execute around a span. */
+static const struct want *execute_around(const struct expect *x, const struct want *w)
+{
+	const struct want *best = NULL;
+
+	for (uint32_t i = 0; i < x->count; i++) {
+		const struct want *o = &x->wants[i];
+
+		if (o->side == WANT_RUNTIME && o->type == TRACE_EXECUTE_API &&
+			expect_contains(x, o, w) && (!best || o->start_at < best->start_at))
+			best = o;
+	}
+	return best;
+}
+
+static bool is_span(const struct want *w, uint32_t type, uint32_t source)
+{
+	return w->side == WANT_RUNTIME && w->kind <= WANT_OPEN && w->type == type &&
+	       w->source == source;
+}
+
+/* The wait for a run: that which was going on when the run began, or else the next. */
+static const struct want *find_wait(const struct expect *x, const struct want *run)
+{
+	const struct want *during = NULL, *after = NULL;
+
+	for (uint32_t i = 0; i < x->count; i++) {
+		const struct want *w = &x->wants[i];
+
+		if (!is_span(w, TRACE_EXEC_WAIT, run->source) || w->place != run->place ||
+			x->m->spans[w->index].exec_id != x->m->spans[run->index].exec_id)
+			continue;
+		if (w->start > run->start)
+			after = !after || w->start < after->start ? w : after;
+		else
+			during = !during || w->start > during->start ? w : during;
+	}
+	if (during && (during->kind == WANT_OPEN || during->end >= run->start))
+		return during;
+	return after;
+}
+
+/* The last submit to the run's core that begins at or before a time; in an nrt_execute, if given. */
+static uint32_t last_submit(
+	const struct expect *x, const struct want *run, const struct want *execute, uint64_t before)
+{
+	uint32_t best = WANT_NONE;
+
+	for (uint32_t i = 0; i < x->count; i++) {
+		const struct want *w = &x->wants[i];
+
+		if (!is_span(w, TRACE_MODEL_SUBMIT, run->source) || w->place != run->place ||
+			w->start > before || (execute && execute_around(x, w) != execute))
+			continue;
+		if (best == WANT_NONE || w->start_at > x->wants[best].start_at)
+			best = i;
+	}
+	return best;
+}
+
+/* Do all records of the ring between the starts of two spans follow each other? */
+static bool has_gap(const struct expect *x, const struct want *a, const struct want *b)
+{
+	const struct model *m = x->m;
+	const struct model_span *p = &m->spans[a->index];
+	uint64_t seen = 0, from = a->first->seq, to = b->first->seq;
+
+	for (uint32_t i = 0; i < m->record_count; i++) {
+		const struct model_record *r = &m->records[i];
+
+		if (r->source != p->source || !r->read || r->invalid || r->copy ||
+			m->spans[r->index].nc != p->nc)
+			continue;
+		seen += r->seq >= from && r->seq <= to;
+	}
+	return to < from || seen < to - from + 1;
+}
+
+uint32_t expect_link(const struct expect *x, uint32_t index, bool *ret_exact, bool *ret_gap)
+{
+	const struct want *run = &x->wants[index], *wait = find_wait(x, run);
+	const struct want *execute = wait ? execute_around(x, wait) : NULL;
+	uint32_t link;
+
+	*ret_gap = false;
+	*ret_exact = execute && execute->start <= run->end;
+	if (!*ret_exact)
+		return last_submit(x, run, NULL, run->end);
+	link = last_submit(x, run, execute, wait->start);
+	if (link == WANT_NONE)
+		link = (uint32_t)(execute - x->wants);
+	*ret_gap = has_gap(x, &x->wants[link], wait);
+	return link;
+}

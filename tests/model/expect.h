@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expect.h - what must stand in one process's ntrace.pb, found by brute force from the rules.
+ */
+#ifndef NTRACE_TESTS_EXPECT_H
+#define NTRACE_TESTS_EXPECT_H
+
+#include "tests/model/model.h"
+#include "tests/unit/trace_file.h"
+
+enum want_side { WANT_RUNTIME, WANT_KERNEL, WANT_MARKER };
+enum want_kind { WANT_SPAN, WANT_OPEN, WANT_INSTANT, WANT_LOST, WANT_DUPLICATE };
+enum want_form { AT_STOP, AT_START, AT_ZERO_START, AT_ZERO_STOP, AT_INSTANT };
+
+#define WANT_NONE UINT32_MAX
+
+/* A span or instant as it must be written. */
+struct want {
+	enum want_side side;
+	enum want_kind kind;
+	uint32_t index; /* of the span, call or clock step */
+	const struct model_record *first, *last;
+	const struct ntrace_event_view *start_event, *stop_event; /* in the file */
+	uint64_t start, end;					  /* as written */
+	uint64_t seq, stop_seq;
+	uint32_t tid;	/* 0: on no thread */
+	uint32_t began; /* thread it began on; differs when it changed threads */
+	uint32_t source, place, type;
+	uint32_t start_at, stop_at; /* in the order of all that is written */
+	uint32_t closed_at;	    /* open spans: where they have certainly ended */
+	uint32_t doubt_at;	    /* whole spans: where they would have, had they been open */
+	int64_t old_step, new_step;
+};
+
+struct want_step {
+	uint64_t time;
+	uint32_t want;
+	enum want_form form;
+};
+
+#define WANTS (MODEL_RECORDS + MODEL_CLOCKS)
+
+struct expect {
+	struct model *m;
+	uint32_t process;
+	struct want wants[WANTS];
+	uint32_t count;
+	struct want_step steps[2 * WANTS];
+	uint32_t step_count;
+	uint64_t read, announced, calls, lost; /* records; what the ledger must say */
+	uint64_t runtime_spans, kernel_spans, open_spans, device_runs;
+};
+
+struct driver_sums {
+	uint64_t ioctls, ioctl_ns, copies, dma_bytes, dma_ns, errors;
+	int32_t last_error;
+};
+
+/* The spans and instants of a process, from what is left of the recording. */
+void expect_make(struct expect *x, struct model *m, uint32_t process);
+/* When the written times are known: order, and where open spans end. */
+void expect_order(struct expect *x);
+/* The nearest span around one that began before place `before` in the order; WANT_NONE: there is
+ * none. */
+uint32_t expect_parent(const struct expect *x, uint32_t want, uint32_t before);
+/* Does span `outer` contain span or instant `inner`? */
+bool expect_contains(const struct expect *x, const struct want *outer, const struct want *inner);
+struct driver_sums expect_sums(const struct expect *x, uint32_t want);
+/* What a device run must link to; WANT_NONE: nothing.  *ret_gap: records of the core's ring are missing
+ * between it and the wait that tells, so that the execution may have been another. */
+uint32_t expect_link(const struct expect *x, uint32_t run, bool *ret_exact, bool *ret_gap);
+
+#endif
