@@ -30,6 +30,7 @@
 #include "runtime/record/header.h"
 #include "runtime/record/recording.h"
 
+#define LAST_POLLS 64 /* when the command has ended; a runtime may go on writing */
 #define DRAIN_MS 10
 #define TICKS_PER_FLUSH 10   /* 100 ms */
 #define TICKS_PER_SAMPLE 100 /* 1 s */
@@ -157,17 +158,19 @@ static int put_ring_counters(
 	return put(c, REC_COUNTERS, source, rows, sizeof(rows));
 }
 
-static int put_runtime_counters(
-	struct capture *c, const struct runtime_source *s, const struct ctl_reader *reader)
+static int put_runtime_counters(struct capture *c, const struct runtime_source *s, unsigned at)
 {
-	const struct rec_counter names = {REC_C_NAMES_LOST, 0, ctl_reader_names_lost(reader)};
+	const struct rec_counter names = {
+		REC_C_NAMES_LOST, 0, runtimes_names_lost(c->runtimes, at)};
 	int rc = 0;
 
-	for (uint32_t i = 0; rc == 0 && i < ctl_reader_rings(reader); i++) {
+	for (uint32_t i = 0; rc == 0 && i < runtimes_ring_count(c->runtimes, at); i++) {
 		struct ring_counters v;
 		uint32_t nc, lane;
 
-		ctl_reader_counters(reader, i, &nc, &lane, &v);
+		runtimes_ring(c->runtimes, at, i, &nc, &lane, &v);
+		if (nc != TRACE_NC_UNKNOWN)
+			nc |= lane << 16;
 		rc = s->failed ? put_failed_counters(c, s->source, nc, v.delivered)
 			       : put_ring_counters(c, s->source, nc, &v);
 	}
@@ -198,7 +201,7 @@ static int put_counters(struct capture *c)
 	int rc = put_kernel_counters(c);
 
 	for (unsigned i = 0; rc == 0 && runtimes_get(c->runtimes, i, &s, &mark); i++)
-		rc = put_runtime_counters(c, &s, runtimes_reader(c->runtimes, i));
+		rc = put_runtime_counters(c, &s, i);
 	return rc;
 }
 
@@ -292,8 +295,13 @@ static int follow_devices(struct capture *c)
 static int drain(struct capture *c)
 {
 	/* Runtimes first: what a span contains is then at least as complete as the span. */
-	long n = runtimes_poll(c->runtimes, c->ended);
+	unsigned rounds = c->ended ? LAST_POLLS : 1;
+	long n;
 
+	/* One poll takes a bounded part; at the end there is no later one. */
+	do
+		n = runtimes_poll(c->runtimes, c->ended);
+	while (n > 0 && --rounds);
 	if (n < 0)
 		return (int)n;
 	c->drained += (uint64_t)n;
@@ -588,8 +596,8 @@ static int open_output(struct capture *c)
 
 static int open_command(struct capture *c, char *const argv[])
 {
-	int rc =
-		command_prepare(&c->command, argv, runtimes_socket_name(c->runtimes), &c->old_mask);
+	int rc = command_prepare(&c->command, argv, runtimes_socket_name(c->runtimes), &c->old_mask,
+		runtimes_old_limit(c->runtimes));
 
 	if (rc == 0)
 		rc = ioctl_hooks_track(c->hooks, c->command.pid);

@@ -16,8 +16,8 @@
 #include "runtime/base/file.h"
 #include "runtime/trace/announce.h"
 
-static void child_run(
-	char *const argv[], const char *socket_name, const sigset_t *mask, int gate, int exec_fd)
+static void child_run(char *const argv[], const char *socket_name, const sigset_t *mask,
+	const struct rlimit *nofile, int gate, int exec_fd)
 {
 	char go = 0;
 
@@ -30,7 +30,8 @@ static void child_run(
 	} while (n < 0 && errno == EINTR);
 	if (n != 1)
 		_exit(125); /* the recorder gave up */
-	if (setenv(ANNOUNCE_ENV, socket_name, 1) == 0)
+	if ((!nofile || setrlimit(RLIMIT_NOFILE, nofile) == 0) &&
+		setenv(ANNOUNCE_ENV, socket_name, 1) == 0)
 		execvp(argv[0], argv);
 	error = errno;
 	if (write(exec_fd, &error, sizeof(error)) < 0)
@@ -38,8 +39,8 @@ static void child_run(
 	_exit(127);
 }
 
-int command_prepare(
-	struct command *c, char *const argv[], const char *socket_name, const sigset_t *mask)
+int command_prepare(struct command *c, char *const argv[], const char *socket_name,
+	const sigset_t *mask, const struct rlimit *nofile)
 {
 	int gate[2], status[2];
 
@@ -56,7 +57,7 @@ int command_prepare(
 	if (pid == 0) {
 		close(gate[1]);
 		close(status[0]);
-		child_run(argv, socket_name, mask, gate[0], status[1]);
+		child_run(argv, socket_name, mask, nofile, gate[0], status[1]);
 	}
 	int error = errno;
 	close(gate[0]);

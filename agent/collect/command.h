@@ -10,6 +10,7 @@
 #define NTRACE_COLLECT_COMMAND_H
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 struct command {
@@ -21,9 +22,10 @@ struct command {
 
 #define COMMAND_NONE ((struct command){.pidfd = -1, .gate = -1, .exec_fd = -1})
 
-/* Forks.  The child waits at the gate and gets this signal mask.  0 or -errno. */
-int command_prepare(
-	struct command *c, char *const argv[], const char *socket_name, const sigset_t *mask);
+/* Forks.  The child waits at the gate and gets this signal mask and this limit of descriptors (NULL:
+ * the recorder's).  0 or -errno. */
+int command_prepare(struct command *c, char *const argv[], const char *socket_name,
+	const sigset_t *mask, const struct rlimit *nofile);
 
 /* Opens the gate and waits for the exec.  0, or -errno of the exec (the child is reaped). */
 int command_go(struct command *c);

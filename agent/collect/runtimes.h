@@ -6,17 +6,19 @@
  * Owner: the recorder; one thread.  The socket lies in the abstract name space under a random
  * name, so nothing is left behind whatever becomes of the recorder.  Clients are not trusted: the
  * pid comes from the kernel, the memfd is validated by ctl_reader_open, messages have a fixed size.
+ * Who connects must say hello within a second, and before newer callers need the place.
  */
 #ifndef NTRACE_COLLECT_RUNTIMES_H
 #define NTRACE_COLLECT_RUNTIMES_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "runtime/trace/ring.h"
 
-#define RUNTIMES_MAX 1024
+#define RUNTIMES_MAX 1024 /* whose memory is mapped at a time; what is known of others stays */
 
 struct runtimes;
 
@@ -39,10 +41,14 @@ struct runtimes_sink {
 	void *ctx;
 };
 
-/* ring_capacity: wish in records per core, 0 = the runtime's default.  0 or -errno. */
+/* ring_capacity: wish in records per core, 0 = the runtime's default.  Raises the soft limit of
+ * descriptors to the hard one until runtimes_close.  0 or -errno. */
 int runtimes_open(uint32_t ring_capacity, uint16_t first_source, const struct runtimes_sink *sink,
 	struct runtimes **ret);
 void runtimes_close(struct runtimes *r);
+
+/* The limit of descriptors (RLIMIT_NOFILE) as it was before, for the command; NULL: not known. */
+const struct rlimit *runtimes_old_limit(const struct runtimes *r);
 
 /* Value for NTRACE_SOCKET. */
 const char *runtimes_socket_name(const struct runtimes *r);
@@ -50,11 +56,13 @@ const char *runtimes_socket_name(const struct runtimes *r);
 /* One descriptor for poll/epoll: readable when runtimes_serve has something to do. */
 int runtimes_fd(const struct runtimes *r);
 
-/* Accepts and answers announcements, notices ends.  Never blocks.  0 or -errno of the sink. */
+/* Accepts and answers announcements, notices ends, sends away who does not say hello.  Never blocks.  0 or -errno of the sink. */
 int runtimes_serve(struct runtimes *r);
 
 /* Delivers what is new in all rings.  ended: the capture is over; rings of ended processes are
- * emptied, also of slots that nobody will finish.  Number of records or -errno. */
+ * emptied, also of slots that nobody will finish.  A source whose process is gone and whose rings
+ * are empty is retired, and so is one that failed: its memory is let go, its numbers stay.
+ * Number of records or -errno. */
 long runtimes_poll(struct runtimes *r, bool ended);
 
 /* Tells all runtimes that the agent no longer wants events. */
@@ -65,10 +73,18 @@ void runtimes_disable(struct runtimes *r);
 bool runtimes_get(
 	const struct runtimes *r, unsigned i, struct runtime_source *ret, uint64_t *ret_watermark);
 
-/* Reader of the i-th source, for its counters. */
+/* Reader of the i-th source; NULL once it is retired. */
 const struct ctl_reader *runtimes_reader(const struct runtimes *r, unsigned i);
 
-/* Announcements that were refused: not a wanted process, or not a control file. */
+/* Counters of the i-th source, which exists: rows as of ctl_reader_rings and ctl_reader_counters.
+ * Of a retired source they are the last ones. */
+uint32_t runtimes_ring_count(const struct runtimes *r, unsigned i);
+void runtimes_ring(const struct runtimes *r, unsigned i, uint32_t n, uint32_t *ret_nc_idx,
+	uint32_t *ret_lane, struct ring_counters *ret);
+uint64_t runtimes_names_lost(const struct runtimes *r, unsigned i);
+
+/* Callers that were refused: not a wanted process, not a control file, no hello in time, or no
+ * descriptor left for it. */
 uint64_t runtimes_refused(const struct runtimes *r);
 
 /* Runtimes that were dropped because their shared memory broke its rules. */

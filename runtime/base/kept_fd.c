@@ -21,22 +21,33 @@ static int identify(int fd, struct statx *ret)
 int kept_fd_adopt(struct kept_fd *k, int fd)
 {
 	static const int floors[] = {900, 200, 60, 3}; /* as RLIMIT_NOFILE allows */
-	struct statx st;
 	int high = -1;
 
 	k->fd = -1;
 	for (size_t i = 0; i < sizeof(floors) / sizeof(floors[0]) && high < 0; i++)
 		high = fcntl(fd, F_DUPFD_CLOEXEC, floors[i]);
-	if (high < 0 || identify(high, &st) < 0) {
+	if (high < 0) {
 		int rc = -errno;
 
 		(void)close(fd);
-		if (high >= 0)
-			(void)close(high);
 		return rc;
 	}
 	(void)close(fd);
-	k->fd = high;
+	return kept_fd_know(k, high);
+}
+
+int kept_fd_know(struct kept_fd *k, int fd)
+{
+	struct statx st;
+
+	k->fd = -1;
+	if (identify(fd, &st) < 0) {
+		int rc = -errno;
+
+		(void)close(fd);
+		return rc;
+	}
+	k->fd = fd;
 	k->dev_major = st.stx_dev_major;
 	k->dev_minor = st.stx_dev_minor;
 	k->ino = st.stx_ino;

@@ -3,7 +3,7 @@
  * kept_fd.h - descriptors of a library that live in somebody else's program.
  *
  * The program may close a descriptor behind our back (programs that close "all" of them do), and the
- * number may come to mean another file.  A kept descriptor stands at a high number, close-on-exec, and
+ * number may come to mean another file.  A kept descriptor stands at a high number if it can, and
  * is compared with its file's identity before it is used or closed.
  */
 #ifndef NTRACE_BASE_KEPT_FD_H
@@ -18,8 +18,10 @@ struct kept_fd {
 	uint64_t ino;
 };
 
-/* Takes ownership of fd and moves it to a high number.  0 or -errno (fd is closed then). */
+/* Takes ownership of fd and moves it to a high number, close-on-exec.  0 or -errno (fd is closed then). */
 int kept_fd_adopt(struct kept_fd *k, int fd);
+/* The same, but fd stays where it is: for a file that minds the close of a duplicate. */
+int kept_fd_know(struct kept_fd *k, int fd);
 /* Is the number still our file?  Asks the kernel alone, never who serves the file system. */
 bool kept_fd_valid(const struct kept_fd *k);
 /* Closes it when it is still ours.  Async-signal-safe. */

@@ -129,6 +129,7 @@ static void ask_features(struct device_system *s)
 		s->says_address = info.feature_flags1 & NEURON_FEATURE_ALLOC_WITH_PA;
 }
 
+/* It stays at its number: a driver takes the close of a duplicate for the end of the process's use. */
 static NRT_STATUS open_kept(
 	struct device_system *s, uint32_t index, int flags, struct kept_fd *ret_file)
 {
@@ -137,7 +138,7 @@ static NRT_STATUS open_kept(
 
 	if (status)
 		return status;
-	rc = kept_fd_adopt(ret_file, fd);
+	rc = kept_fd_know(ret_file, fd);
 	if (rc < 0) {
 		log_error(TAG, "Could not keep the nd%u open: %s", index, strerror(-rc));
 		return NRT_RESOURCE;

@@ -133,5 +133,6 @@ bool device_is_gone(const struct device_system *s)
 {
 	struct pollfd p = {.fd = s->link.fd, .events = POLLRDHUP};
 
-	return kept_fd_valid(&s->link) && poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR));
+	return kept_fd_valid(&s->link) && poll(&p, 1, 0) == 1 &&
+	       (p.revents & (POLLHUP | POLLRDHUP | POLLERR));
 }

@@ -89,7 +89,8 @@ struct rec_name {
 	uint64_t id;
 };
 
-/* Counter ids: counters.def.  sub: core for runtime counters, 0 otherwise. */
+/* Counter ids: counters.def.  sub: core | lane << 16 for runtime counters (0xffffffff: no
+ * core), 0 otherwise. */
 struct rec_counter {
 	uint32_t id;
 	uint32_t sub;

@@ -46,8 +46,8 @@ enum ctl_subscriber { CTL_SUB_API = 0, CTL_SUB_INSPECT = 1, CTL_SUB_AGENT = 2, C
 struct ctl_ring {
 	_Atomic uint64_t offset; /* of struct ring_head, page aligned */
 	uint32_t nc_idx;	 /* core, or TRACE_NC_UNKNOWN */
-	uint32_t lane;
-	uint32_t capacity; /* slots, power of two */
+	uint32_t lane;		 /* each (nc_idx, lane) once; 0 for TRACE_NC_UNKNOWN */
+	uint32_t capacity;	 /* slots, power of two, at most 2^20 */
 	uint32_t pad;
 };
 
@@ -143,6 +143,9 @@ typedef int (*ring_name_fn)(void *ctx, uint64_t id, const char *text, uint32_t l
  * gone: slots that are still being written are then counted abandoned and passed over.
  * A live writer that holds up its ring for more than 200 ms is passed over the same way.
  * now_ns: BOOTTIME.  Returns the number of records delivered or what a callback returned.
+ *
+ * One call passes at most 2^20 positions of all rings; the rest is `unread` and the next call's.
+ * -EPROTO, from then on always: the memory or its counters are not what a writer leaves.
  */
 long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batch_fn on_batch,
 	ring_name_fn on_name, void *ctx);
@@ -154,9 +157,12 @@ long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batc
  */
 uint64_t ctl_reader_watermark(const struct ctl_reader *r, uint64_t now_ns);
 
+/* Did a poll find the process's memory broken? */
+bool ctl_reader_failed(const struct ctl_reader *r);
+
 /* Number of rows of counters: one per ring seen; the row of TRACE_NC_UNKNOWN always exists, also
- * before its ring does, and carries the events that found no ring.  Live numbers are those of the last
- * poll except `emitted` and what follows from it. */
+ * before its ring does, and carries the events that found no ring.  All numbers are those of the last
+ * poll and satisfy the identity.  Of a reader that failed: what it delivered, nothing else. */
 uint32_t ctl_reader_rings(const struct ctl_reader *r);
 /* Names that found no room in the name log. */
 uint64_t ctl_reader_names_lost(const struct ctl_reader *r);

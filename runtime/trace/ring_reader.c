@@ -3,9 +3,11 @@
  * ring_reader.c - the reader's side: another process's control file, mapped read-only.
  *
  * The other process may be broken or hostile.  What it wrote is copied before it is looked at;
- * offsets, capacities and lengths must lie within the file as fstat measures it; one poll
- * of a ring handles at most `capacity` positions, whatever head says.  What is impossible is -EPROTO,
- * for good.  The contents of records are handed on as they are: the caller judges them.
+ * offsets, capacities and lengths must lie within the file as fstat measures it; rings lie apart from
+ * each other; one poll passes at most POLL_POSITIONS positions, whatever the heads say, and the next
+ * one begins with another ring.  A poll looks at the writer's counters once, checks them against each
+ * other and against what was read, and everything after that uses what it saw.  What is impossible is
+ * -EPROTO, for good.  The contents of records are handed on as they are: the caller judges them.
  *
  * Every position that the cursor passes is delivered, or lost by one of three causes.  The reader knows
  * which positions it gave up (abandoned); the writer counts its drops (slot_busy); the rest
@@ -25,7 +27,10 @@
 
 #define STALL_NS 200000000ull
 #define BATCH_RECORDS 512u
-#define MAX_CAPACITY (1u << 24)
+#define MAX_CAPACITY (1u << 20)	   /* as the writer's */
+#define POLL_POSITIONS (1u << 20)  /* of all rings */
+#define MAX_EVENTS (1ull << 48)	   /* a month of one event every 10 ns */
+#define MAX_IN_FLIGHT (1ull << 22) /* threads that a kernel can have */
 #define MAX_LANES 64u
 #define MAX_NAME_BYTES 1024u
 #define RECORD_WORDS (sizeof(struct trace_record) / sizeof(uint64_t))
@@ -33,12 +38,12 @@
 struct ring_view {
 	const struct ring_head *head;
 	const struct ring_slot *slots;
-	uint64_t map_bytes;
+	uint64_t offset, map_bytes;
 	uint32_t nc_idx, lane, capacity;
-	uint64_t cursor;     /* next position to read */
-	uint64_t seen_head;  /* head at the last poll */
-	uint64_t delivered;  /* records handed out */
-	uint64_t abandoned;  /* positions given up */
+	uint64_t cursor;			     /* next position to read */
+	uint64_t head_seen, busy_seen, emitted_seen; /* the writer's counters at the last poll */
+	uint64_t delivered;			     /* records handed out */
+	uint64_t abandoned;			     /* positions given up */
 	uint64_t busy_taken; /* drops of the writer that are accounted for */
 	uint64_t hold_pos;   /* position that the last poll stopped at */
 	uint64_t hold_since; /* when it first did; 0 = it did not */
@@ -50,7 +55,10 @@ struct ctl_reader {
 	const struct ctl *ctl;
 	const uint8_t *names; /* CTL_NAMES_BYTES */
 	uint64_t names_read;
+	uint64_t names_offset;
+	uint64_t no_ring, emitted_no_ring, names_lost; /* as at the last poll */
 	uint64_t polled_ns;
+	uint32_t next_ring; /* where the next poll begins */
 	bool dead;
 	int error; /* sticky */
 	uint32_t ring_count;
@@ -92,6 +100,7 @@ static int check_control(struct ctl_reader *r, uint64_t size)
 	if (names < CTL_PAGE_BYTES || !page_aligned(names) || names > size ||
 		size - names < CTL_NAMES_BYTES)
 		return -EPROTO;
+	r->names_offset = names;
 	r->names = map_part(r->fd, names, CTL_NAMES_BYTES);
 	return r->names ? 0 : -ENOMEM;
 }
@@ -147,6 +156,25 @@ uint32_t ctl_reader_pid(const struct ctl_reader *r)
 
 /* ---- new rings and names ------------------------------------------------------------------ */
 
+static bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
+{
+	return a < b + b_bytes && b < a + a_bytes;
+}
+
+/* Is there such a ring, or anything at the place? */
+static bool is_taken(
+	const struct ctl_reader *r, uint32_t nc, uint32_t lane, uint64_t offset, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < r->ring_count; i++) {
+		const struct ring_view *v = &r->rings[i];
+
+		if ((v->nc_idx == nc && v->lane == lane) ||
+			overlap(v->offset, v->map_bytes, offset, bytes))
+			return true;
+	}
+	return overlap(r->names_offset, CTL_NAMES_BYTES, offset, bytes);
+}
+
 static int ring_attach(struct ctl_reader *r, const struct ctl_ring *entry, uint64_t offset)
 {
 	struct ring_view *v = &r->rings[r->ring_count];
@@ -158,17 +186,19 @@ static int ring_attach(struct ctl_reader *r, const struct ctl_ring *entry, uint6
 	if (rc < 0)
 		return rc;
 	if (capacity < 2 || capacity > MAX_CAPACITY || (capacity & (capacity - 1)) ||
-		(nc >= TRACE_MAX_NC && nc != TRACE_NC_UNKNOWN) || lane >= MAX_LANES)
+		(nc >= TRACE_MAX_NC && nc != TRACE_NC_UNKNOWN) || lane >= MAX_LANES ||
+		(nc == TRACE_NC_UNKNOWN && lane != 0))
 		return -EPROTO;
 	bytes = ring_bytes(capacity);
 	if (!page_aligned(offset) || offset < CTL_PAGE_BYTES || offset > size ||
-		size - offset < bytes)
+		size - offset < bytes || is_taken(r, nc, lane, offset, bytes))
 		return -EPROTO;
 	memset(v, 0, sizeof(*v));
 	v->head = map_part(r->fd, offset, bytes);
 	if (!v->head)
 		return -ENOMEM;
 	v->slots = (const struct ring_slot *)(v->head + 1);
+	v->offset = offset;
 	v->map_bytes = bytes;
 	v->nc_idx = nc;
 	v->lane = lane;
@@ -271,30 +301,66 @@ static int take_record(
 	return atomic_load_explicit(&slot->stamp, memory_order_relaxed) == want;
 }
 
-static long ring_poll(struct ctl_reader *r, struct ring_view *v, bool dead, uint64_t now_ns,
-	ring_batch_fn on_batch, void *ctx)
+/* Looks at the counters of a ring.  In this order a live writer cannot make the parts larger than the
+ * sum.  -EPROTO: no writer leaves such numbers. */
+static int ring_look(struct ring_view *v)
 {
 	uint64_t busy = atomic_load_explicit(&v->head->slot_busy, memory_order_acquire);
 	uint64_t head = atomic_load_explicit(&v->head->head, memory_order_acquire);
+	uint64_t emitted = atomic_load_explicit(&v->head->emitted, memory_order_acquire);
+
+	if (head < v->head_seen || busy < v->busy_seen || emitted < v->emitted_seen ||
+		emitted > MAX_EVENTS || emitted < head || emitted - head > MAX_IN_FLIGHT ||
+		busy > head)
+		return -EPROTO;
+	v->head_seen = head;
+	v->busy_seen = busy;
+	v->emitted_seen = emitted;
+	return 0;
+}
+
+/* The same for the counters of the process, and all its rings. */
+static int look(struct ctl_reader *r)
+{
+	uint64_t no_ring = atomic_load_explicit(&r->ctl->no_ring, memory_order_acquire);
+	uint64_t emitted = atomic_load_explicit(&r->ctl->emitted_no_ring, memory_order_acquire);
+	uint64_t lost = atomic_load_explicit(&r->ctl->names_lost, memory_order_relaxed);
+	int rc = 0;
+
+	if (no_ring < r->no_ring || emitted < r->emitted_no_ring || emitted > MAX_EVENTS ||
+		emitted < no_ring || emitted - no_ring > MAX_IN_FLIGHT || lost > MAX_EVENTS)
+		return -EPROTO;
+	r->no_ring = no_ring;
+	r->emitted_no_ring = emitted;
+	r->names_lost = lost;
+	for (uint32_t i = 0; i < r->ring_count && rc == 0; i++)
+		rc = ring_look(&r->rings[i]);
+	return rc;
+}
+
+/* *budget: positions that may still be passed. */
+static long ring_poll(struct ctl_reader *r, struct ring_view *v, uint32_t *budget, uint64_t now_ns,
+	ring_batch_fn on_batch, void *ctx)
+{
+	uint64_t busy = v->busy_seen, head = v->head_seen;
 	uint32_t filled = 0;
 	long delivered = 0;
 	bool held = false;
 	int rc = 0;
 
-	if (head < v->seen_head)
-		return -EPROTO;
-	v->seen_head = head;
 	if (head - v->cursor > v->capacity)
 		v->cursor = head - v->capacity;
-	while (v->cursor != head && !held && rc == 0) {
-		int took = take_record(v, &r->batch[filled], busy, dead, now_ns);
+	while (v->cursor != head && !held && *budget && rc == 0) {
+		int took = take_record(v, &r->batch[filled], busy, r->dead, now_ns);
 
 		held = took < 0;
-		if (!held)
+		if (!held) {
 			v->cursor++;
+			--*budget;
+		}
 		if (took > 0)
 			filled++;
-		if (filled && (filled == BATCH_RECORDS || held || v->cursor == head)) {
+		if (filled && (filled == BATCH_RECORDS || held || v->cursor == head || !*budget)) {
 			v->delivered += filled;
 			delivered += filled;
 			rc = on_batch ? on_batch(ctx, v->nc_idx, v->lane, r->batch, filled) : 0;
@@ -306,27 +372,45 @@ static long ring_poll(struct ctl_reader *r, struct ring_view *v, bool dead, uint
 		v->clear_ns = now_ns;
 		v->busy_taken = busy; /* all drops so far lie behind the cursor */
 	}
+	/* What was delivered was not dropped. */
+	if (rc == 0 && busy > head - v->delivered)
+		return -EPROTO;
 	return rc ? rc : delivered;
 }
 
-long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batch_fn on_batch,
-	ring_name_fn on_name, void *ctx)
+/* What precedes the records: new rings, counters, names. */
+static int prepare(struct ctl_reader *r, ring_name_fn on_name, void *ctx)
 {
-	long delivered = 0;
-	long rc = r->error;
+	int rc = r->error;
 
 	if (rc == 0)
 		rc = r->error = rings_refresh(r);
+	if (rc == 0)
+		rc = r->error = look(r);
 	if (rc == 0) {
 		rc = names_poll(r, on_name, ctx);
 		if (rc == -EPROTO)
 			r->error = -EPROTO;
 	}
+	return rc;
+}
+
+long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batch_fn on_batch,
+	ring_name_fn on_name, void *ctx)
+{
+	uint32_t budget = POLL_POSITIONS, first = r->next_ring;
+	long delivered = 0;
+	long rc = prepare(r, on_name, ctx);
+
 	if (rc)
 		return rc;
 	r->dead = dead;
 	for (uint32_t i = 0; i < r->ring_count; i++) {
-		rc = ring_poll(r, &r->rings[i], dead, now_ns, on_batch, ctx);
+		uint32_t at = (first + i) % r->ring_count;
+
+		if (budget)
+			r->next_ring = (at + 1) % r->ring_count;
+		rc = ring_poll(r, &r->rings[at], &budget, now_ns, on_batch, ctx);
 		if (rc == -EPROTO)
 			r->error = -EPROTO;
 		if (rc < 0)
@@ -345,6 +429,11 @@ uint64_t ctl_reader_watermark(const struct ctl_reader *r, uint64_t now_ns)
 		if (r->rings[i].clear_ns < mark)
 			mark = r->rings[i].clear_ns;
 	return mark;
+}
+
+bool ctl_reader_failed(const struct ctl_reader *r)
+{
+	return r->error != 0;
 }
 
 /* ---- counters ----------------------------------------------------------------------------- */
@@ -373,12 +462,10 @@ static uint64_t draw(uint64_t *from, uint64_t n)
 
 static void ring_counters(const struct ring_view *v, bool dead, struct ring_counters *c)
 {
-	uint64_t head, excess;
+	uint64_t head = v->head_seen, excess;
 
-	/* In this order a live writer cannot make the parts larger than the sum. */
-	c->slot_busy = atomic_load_explicit(&v->head->slot_busy, memory_order_acquire);
-	head = atomic_load_explicit(&v->head->head, memory_order_acquire);
-	c->emitted = atomic_load_explicit(&v->head->emitted, memory_order_acquire);
+	c->slot_busy = v->busy_seen;
+	c->emitted = v->emitted_seen;
 	c->delivered = v->delivered;
 	c->abandoned = v->abandoned;
 	c->overwritten = v->cursor - v->delivered - v->abandoned; /* drops still among them */
@@ -395,7 +482,7 @@ static void ring_counters(const struct ring_view *v, bool dead, struct ring_coun
 
 uint64_t ctl_reader_names_lost(const struct ctl_reader *r)
 {
-	return atomic_load_explicit(&r->ctl->names_lost, memory_order_relaxed);
+	return r->names_lost;
 }
 
 void ctl_reader_counters(const struct ctl_reader *r, uint32_t i, uint32_t *ret_nc_idx,
@@ -405,13 +492,16 @@ void ctl_reader_counters(const struct ctl_reader *r, uint32_t i, uint32_t *ret_n
 	*ret_nc_idx = TRACE_NC_UNKNOWN;
 	*ret_lane = 0;
 	if (i < r->ring_count) {
-		ring_counters(&r->rings[i], r->dead, ret);
+		if (r->error)
+			ret->emitted = ret->delivered = r->rings[i].delivered;
+		else
+			ring_counters(&r->rings[i], r->dead, ret);
 		*ret_nc_idx = r->rings[i].nc_idx;
 		*ret_lane = r->rings[i].lane;
 	}
-	if (*ret_nc_idx == TRACE_NC_UNKNOWN) {
-		ret->no_ring = atomic_load_explicit(&r->ctl->no_ring, memory_order_acquire);
-		ret->emitted +=
-			atomic_load_explicit(&r->ctl->emitted_no_ring, memory_order_acquire);
+	if (*ret_nc_idx == TRACE_NC_UNKNOWN && !r->error) {
+		ret->no_ring = r->no_ring;
+		ret->emitted += r->emitted_no_ring;
+		*(r->dead ? &ret->abandoned : &ret->unread) += r->emitted_no_ring - r->no_ring;
 	}
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -407,6 +408,40 @@ TEST("nrt: tensors that do not fit are refused before anything runs", "[nrt][vde
 static bool has_launched(void *device)
 {
 	return virtual_device_stat(device, "launches") > 0;
+}
+
+#define MANY_FDS 2048
+
+/* A program that closes all descriptors and opens its own at the same numbers. */
+static int closes_everything(void *arg)
+{
+	const struct rlimit limit = {MANY_FDS + 1, MANY_FDS + 1};
+	struct place *p = arg;
+	nrt_tensor_t *t = NULL;
+	int null;
+
+	WANT(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	WANT(enter(p) == 0);
+	WANT_STATUS(init(), 0);
+	complaint_fd = dup2(complaint_fd, MANY_FDS);
+	WANT(complaint_fd == MANY_FDS);
+	for (int fd = 3; fd < MANY_FDS; fd++)
+		(void)close(fd);
+	WANT_STATUS(lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, 32, "a", &t) != 0, 1);
+	while ((null = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0 && null < MANY_FDS - 1)
+		;
+	WANT_STATUS(lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, 32, "a", &t) != 0, 1);
+	lib.nrt_close();
+	for (int fd = 3; fd < MANY_FDS; fd++)
+		WANT(fcntl(fd, F_GETFD) >= 0);
+	return 0;
+}
+
+TEST("nrt: descriptors that the program put in place of ours stay open", "[nrt][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(closes_everything, two_cores);
 }
 
 static int timeout(void *arg)

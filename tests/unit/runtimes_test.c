@@ -4,10 +4,13 @@
  * runtime harms nobody else.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/collect/runtimes.h"
@@ -22,11 +25,14 @@
 struct seen {
 	unsigned processes, records;
 	bool wanted;
+	pid_t pid; /* 0: this process */
 };
 
 static bool wants(void *ctx, pid_t pid)
 {
-	return ((struct seen *)ctx)->wanted && pid == getpid();
+	const struct seen *seen = ctx;
+
+	return seen->wanted && pid == (seen->pid ? seen->pid : getpid());
 }
 
 static int on_process(void *ctx, const struct runtime_source *s)
@@ -230,31 +236,241 @@ TEST("runtimes: one whose memory breaks its rules is dropped, the others are fol
 	CHECK_EQ(runtimes_failed(r), 1);
 	CHECK(runtimes_get(r, 0, &s, &mark) && s.failed);
 	CHECK(runtimes_get(r, 1, &s, &mark) && !s.failed);
+	CHECK(!runtimes_reader(r, 0) && runtimes_reader(r, 1));
+	cleanup_close(&bad.fd);
+	REQUIRE(say_hello(&bad, r)); /* the same file again */
+	serve(r);
+	CHECK_EQ(answer(&bad), ANNOUNCE_REFUSE);
 	runtimes_close(r);
 	fake_close(&bad);
 	fake_close(&good);
 }
 
-TEST("runtimes: callers that never say hello are bounded, and make room when they go", "[agent]")
+TEST("runtimes: callers that never say hello are bounded, and the oldest make room for the newest",
+	"[agent]")
 {
 	struct seen seen = {.wanted = true};
 	struct runtimes *r = open_runtimes(&seen);
-	int fds[100];
+	struct pollfd callers[100];
 	struct fake f;
 
 	REQUIRE(r);
 	for (int i = 0; i < 100; i++) {
-		fds[i] = connect_to(r);
-		CHECK(fds[i] >= 0);
+		callers[i] = (struct pollfd){.fd = connect_to(r), .events = POLLIN};
+		CHECK(callers[i].fd >= 0);
 		CHECK_EQ(runtimes_serve(r), 0);
 	}
 	CHECK_EQ(runtimes_refused(r), 36); /* 100 less the 64 that may wait */
-	for (int i = 0; i < 100; i++)
-		cleanup_close(&fds[i]);
-	serve(r);
+	CHECK_EQ(poll(callers, 100, 0), 36);
+	CHECK(callers[0].revents && callers[35].revents);
 	REQUIRE(fake_open(&f) && say_hello(&f, r));
 	serve(r);
 	CHECK_EQ(answer(&f), ANNOUNCE_ENABLE);
+	for (int i = 0; i < 100; i++)
+		cleanup_close(&callers[i].fd);
+	serve(r);
+	CHECK_EQ(runtimes_refused(r), 37);
 	runtimes_close(r);
 	fake_close(&f);
+}
+
+TEST("runtimes: many that call and say hello at once are all let in", "[agent]")
+{
+	struct seen seen = {.wanted = true};
+	struct runtimes *r = open_runtimes(&seen);
+	struct fake f[100];
+
+	REQUIRE(r);
+	for (int i = 0; i < 100; i++)
+		REQUIRE(fake_open(&f[i]) && say_hello(&f[i], r));
+	serve(r);
+	serve(r);
+	for (int i = 0; i < 100; i++) {
+		CHECK_EQ(answer(&f[i]), ANNOUNCE_ENABLE);
+		fake_close(&f[i]);
+	}
+	CHECK_EQ(runtimes_refused(r), 0);
+	runtimes_close(r);
+}
+
+TEST("runtimes: a caller that does not say hello within a second is sent away, by a poll too",
+	"[agent]")
+{
+	for (int by_poll = 0; by_poll < 2; by_poll++) {
+		struct seen seen = {.wanted = true};
+		struct runtimes *r = open_runtimes(&seen);
+		uint64_t begin = clock_boot().ns;
+
+		REQUIRE(r);
+		struct pollfd caller = {.fd = connect_to(r), .events = POLLIN};
+		serve(r);
+		while (poll(&caller, 1, 10) == 0 && clock_boot().ns - begin < 10000000000u)
+			CHECK_EQ(by_poll ? runtimes_poll(r, false) : runtimes_serve(r), 0);
+		CHECK(caller.revents);
+		CHECK(clock_boot().ns - begin > 1000000000u);
+		CHECK_EQ(runtimes_refused(r), 1);
+		cleanup_close(&caller.fd);
+		runtimes_close(r);
+	}
+}
+
+/* Announces itself, leaves a record, closes its connection at the first byte, ends at the second. */
+static void run_child(const struct runtimes *r, int step_fd)
+{
+	struct fake f;
+	char step;
+
+	if (!fake_open(&f))
+		_exit(1);
+	fake_emit(&f);
+	f.ctl->names_lost = 3;
+	if (!say_hello(&f, r) || read(step_fd, &step, 1) != 1)
+		_exit(1);
+	cleanup_close(&f.fd);
+	_exit(read(step_fd, &step, 1) != 1);
+}
+
+static void await(const struct runtimes *r)
+{
+	struct pollfd news = {.fd = runtimes_fd(r), .events = POLLIN};
+
+	REQUIRE_EQ(poll(&news, 1, 20000), 1);
+}
+
+TEST("runtimes: the memory of a process is let go when it is gone, not when it closed; the numbers "
+     "stay",
+	"[agent]")
+{
+	struct seen seen = {.wanted = true};
+	struct runtimes *r = open_runtimes(&seen);
+	struct runtime_source s;
+	struct ring_counters n;
+	uint64_t before, after;
+	uint32_t nc, lane;
+	siginfo_t si;
+	int step[2];
+
+	REQUIRE(r);
+	REQUIRE_EQ(pipe2(step, O_CLOEXEC), 0);
+	seen.pid = fork();
+	if (seen.pid == 0)
+		run_child(r, step[0]);
+	while (!runtimes_get(r, 0, &s, &before)) {
+		await(r);
+		REQUIRE_EQ(runtimes_serve(r), 0);
+	}
+	CHECK_EQ(runtimes_poll(r, false), 1);
+	REQUIRE_EQ(write(step[1], "x", 1), 1);
+	await(r);
+	serve(r);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(runtimes_poll(r, false), 0);
+	CHECK(runtimes_reader(r, 0)); /* it may come back */
+	runtimes_get(r, 0, &s, &before);
+	REQUIRE_EQ(write(step[1], "x", 1), 1);
+	/* Its parent has not taken notice yet. */
+	REQUIRE_EQ(waitid(P_PID, (id_t)seen.pid, &si, WEXITED | WNOWAIT), 0);
+	CHECK_EQ(si.si_status, 0);
+	CHECK_EQ(runtimes_poll(r, false), 0);
+	CHECK(!runtimes_reader(r, 0));
+	waitpid(seen.pid, NULL, 0);
+	CHECK_EQ(runtimes_poll(r, true), 0);
+	CHECK(runtimes_get(r, 0, &s, &after) && s.pid == seen.pid && !s.failed);
+	CHECK(after > before); /* it holds nothing back */
+	REQUIRE_EQ(runtimes_ring_count(r, 0), 2);
+	runtimes_ring(r, 0, 0, &nc, &lane, &n);
+	CHECK_EQ(nc, 0);
+	CHECK_EQ(n.emitted, 1);
+	CHECK_EQ(n.delivered, 1);
+	CHECK_EQ(runtimes_names_lost(r, 0), 3);
+	CHECK(!runtimes_get(r, 1, &s, &after));
+	runtimes_close(r);
+	close(step[0]);
+	close(step[1]);
+}
+
+/* From now on no descriptor can be made. */
+static void no_descriptors(struct rlimit *old)
+{
+	int next = dup(0);
+	struct rlimit now;
+
+	REQUIRE(next >= 0);
+	close(next);
+	REQUIRE_EQ(getrlimit(RLIMIT_NOFILE, old), 0);
+	now = *old;
+	now.rlim_cur = (rlim_t)next;
+	REQUIRE_EQ(setrlimit(RLIMIT_NOFILE, &now), 0);
+}
+
+TEST("runtimes: at the limit of descriptors callers are refused and counted, and nothing spins",
+	"[agent]")
+{
+	struct seen seen = {.wanted = true};
+	struct runtimes *r = open_runtimes(&seen);
+	struct fake early, late[3], after;
+	struct rlimit old;
+
+	REQUIRE(r);
+	REQUIRE(fake_open(&early) && fake_open(&after));
+	REQUIRE(say_hello(&early, r));
+	CHECK_EQ(runtimes_serve(r), 0); /* accepted, its hello not yet read */
+	for (int i = 0; i < 3; i++)
+		REQUIRE(fake_open(&late[i]) && say_hello(&late[i], r));
+	no_descriptors(&old);
+	serve(r);
+	struct pollfd news = {.fd = runtimes_fd(r), .events = POLLIN};
+	CHECK_EQ(poll(&news, 1, 0), 0);
+	setrlimit(RLIMIT_NOFILE, &old);
+	CHECK_EQ(answer(&early), ANNOUNCE_REFUSE); /* its file found no place */
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(answer(&late[i]), ANNOUNCE_REFUSE);
+		fake_close(&late[i]);
+	}
+	CHECK_EQ(runtimes_refused(r), 4);
+	CHECK_EQ(seen.processes, 0);
+	REQUIRE(say_hello(&after, r));
+	serve(r);
+	CHECK_EQ(answer(&after), ANNOUNCE_ENABLE);
+	runtimes_close(r);
+	fake_close(&early);
+	fake_close(&after);
+}
+
+TEST("runtimes: a hello without its file is refused and counted", "[agent]")
+{
+	struct announce_msg m = {.magic = ANNOUNCE_MAGIC, .kind = ANNOUNCE_HELLO};
+	struct seen seen = {.wanted = true};
+	struct runtimes *r = open_runtimes(&seen);
+	struct fake f;
+
+	REQUIRE(r);
+	f.fd = connect_to(r);
+	REQUIRE_EQ(send(f.fd, &m, sizeof(m), 0), (ssize_t)sizeof(m));
+	serve(r);
+	CHECK_EQ(answer(&f), ANNOUNCE_REFUSE);
+	CHECK_EQ(runtimes_refused(r), 1);
+	cleanup_close(&f.fd);
+	runtimes_close(r);
+}
+
+TEST("runtimes: the soft limit of descriptors is raised while open, and the old one is known",
+	"[agent]")
+{
+	struct seen seen = {.wanted = true};
+	struct rlimit first, low, now;
+
+	REQUIRE_EQ(getrlimit(RLIMIT_NOFILE, &first), 0);
+	low = (struct rlimit){first.rlim_max - 1, first.rlim_max};
+	REQUIRE_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+	struct runtimes *r = open_runtimes(&seen);
+	REQUIRE(r);
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
+	CHECK_EQ(now.rlim_cur, first.rlim_max);
+	REQUIRE(runtimes_old_limit(r));
+	CHECK_EQ(runtimes_old_limit(r)->rlim_cur, low.rlim_cur);
+	runtimes_close(r);
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
+	CHECK_EQ(now.rlim_cur, low.rlim_cur);
+	setrlimit(RLIMIT_NOFILE, &first);
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kept_fd_test.c - a kept descriptor knows itself, and leaves what took its number alone.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "runtime/base/kept_fd.h"
+#include "tests/shim/shim.h"
+
+TEST("kept_fd: an adopted one moves out of the way of the program's numbers", "[base]")
+{
+	int fd = open("/dev/null", O_RDONLY);
+	struct kept_fd k;
+
+	REQUIRE(fd >= 0);
+	REQUIRE_EQ(kept_fd_adopt(&k, fd), 0);
+	CHECK(k.fd >= 60);
+	CHECK_EQ(fcntl(k.fd, F_GETFD), FD_CLOEXEC);
+	CHECK_EQ(fcntl(fd, F_GETFD), -1);
+	CHECK(kept_fd_valid(&k));
+	kept_fd_close(&k);
+	CHECK_EQ(k.fd, -1);
+	CHECK(!kept_fd_valid(&k));
+	CHECK_EQ(kept_fd_adopt(&k, -1), -EBADF);
+	CHECK_EQ(k.fd, -1);
+}
+
+TEST("kept_fd: another file at its number is neither used nor closed", "[base]")
+{
+	int fds[2], number;
+	struct kept_fd k;
+
+	REQUIRE_EQ(pipe2(fds, O_CLOEXEC), 0);
+	REQUIRE_EQ(kept_fd_adopt(&k, open("/dev/null", O_RDONLY | O_CLOEXEC)), 0);
+	number = k.fd;
+	CHECK_EQ(dup3(fds[0], number, O_CLOEXEC), number);
+	CHECK(!kept_fd_valid(&k));
+	kept_fd_close(&k);
+	CHECK_EQ(fcntl(number, F_GETFD), FD_CLOEXEC);
+	CHECK_EQ(close(number), 0);
+	close(fds[0]);
+	close(fds[1]);
+}
