@@ -454,9 +454,11 @@ static int take_record(struct ingest *in, struct ingest_source *s, const struct 
 
 	if (!i)
 		return -ENOMEM;
-	if (r->id != s->newest[core] + 1 && s->newest[core])
+	/* A record that comes again is no gap. */
+	if (r->id > s->newest[core] + 1 && s->newest[core])
 		submits_gap(s->submits, core);
-	s->newest[core] = r->id;
+	if (r->id > s->newest[core])
+		s->newest[core] = r->id;
 	fill(i, s, r);
 	ingest_place(in, s, i, r->timestamp_ns);
 	if (r->phase == TRACE_START)

@@ -10,6 +10,9 @@
  *		 core before it; without a submit record, the nrt_execute itself
  *	inferred no such wait: the last submit to the core that began before the run ended
  *
+ * A wait tells nothing when records of its core are missing between it and what it would point to: the
+ * end of that execution and the beginning of the next one may be among them.
+ *
  * exec_ids may come again in a long trace.  Of several waits that one counts which was going on when
  * the run began, or else the next; it is refused when its nrt_execute began after the run had ended.
  *
@@ -46,14 +49,22 @@ struct wait {
 	size_t thread;
 };
 
+/* How often records were missing: on one core, on all. */
+struct gaps {
+	uint64_t core, all;
+};
+
 struct submit {
 	uint64_t pair, start;
+	struct gaps gaps; /* so far */
 	uint32_t core;
 	bool pending;
 };
 
 struct thread {
 	uint64_t execute, execute_start, execute_end; /* the last nrt_execute; pair 0: none */
+	uint32_t execute_core;
+	struct gaps gaps;			      /* when it began */
 	struct submit submits[PER_EXECUTE];	      /* in it */
 	unsigned count;
 	uint64_t wait; /* number + 1 of the one that is going on */
@@ -74,6 +85,7 @@ struct submits {
 	size_t thread_count, thread_cap;
 	struct map64 tids;
 	struct recent *recent; /* by core */
+	uint64_t gaps[SUBMITS_CORES], all_gaps;
 };
 
 struct submits *submits_new(void)
@@ -136,6 +148,17 @@ static bool inside_execute(const struct thread *t, uint64_t time)
 	return t->execute && t->execute_start <= time && time <= t->execute_end;
 }
 
+static struct gaps gaps_of(const struct submits *s, uint32_t core)
+{
+	return (struct gaps){s->gaps[core], s->all_gaps};
+}
+
+/* Has everything come since?  What lies on different cores has no common sequence. */
+static bool is_whole(const struct submits *s, const struct gaps *since, uint32_t from, uint32_t core)
+{
+	return from == core ? s->gaps[core] == since->core : s->all_gaps == since->all;
+}
+
 static void add_submit(
 	struct submits *s, struct thread *t, uint32_t core, uint64_t pair, uint64_t time)
 {
@@ -148,7 +171,11 @@ static void add_submit(
 	if (t->count == PER_EXECUTE)
 		memmove(&t->submits[0], &t->submits[1], --t->count * sizeof(t->submits[0]));
 	t->submits[t->count++] = (struct submit){
-		.pair = pair, .start = time, .core = core, .pending = t->execute_end == OPEN};
+		.pair = pair,
+		.start = time,
+		.gaps = gaps_of(s, core),
+		.core = core,
+		.pending = t->execute_end == OPEN};
 }
 
 /* ---- waits -------------------------------------------------------------------------------- */
@@ -163,10 +190,13 @@ static uint64_t *bucket(const struct submits *s, uint64_t key)
 	return &s->heads[(key * 0x9e3779b97f4a7c15ull) >> 50 & (WAITS - 1)];
 }
 
-/* The submit to this core in the thread's nrt_execute before a time, or the nrt_execute. */
-static uint64_t link_of(const struct thread *t, uint32_t core, uint64_t before)
+/* The submit to this core in the thread's nrt_execute before a time, or the nrt_execute; 0 when records
+ * are missing since. */
+static uint64_t link_of(
+	const struct submits *s, const struct thread *t, uint32_t core, uint64_t before)
 {
 	uint64_t best = t->execute, start = 0;
+	bool whole = is_whole(s, &t->gaps, t->execute_core, core);
 
 	for (unsigned i = 0; i < t->count; i++) {
 		const struct submit *u = &t->submits[i];
@@ -174,9 +204,10 @@ static uint64_t link_of(const struct thread *t, uint32_t core, uint64_t before)
 		if ((u->core == core || u->core == 0) && u->start <= before && u->start >= start) {
 			best = u->pair;
 			start = u->start;
+			whole = is_whole(s, &u->gaps, u->core, core);
 		}
 	}
-	return best;
+	return whole ? best : 0;
 }
 
 static void add_wait(struct submits *s, struct thread *t, uint32_t core, uint64_t pair,
@@ -188,7 +219,7 @@ static void add_wait(struct submits *s, struct thread *t, uint32_t core, uint64_
 	*w = (struct wait){.key = key, .start = time, .end = OPEN, .pair = pair, .before = *b};
 	w->thread = (size_t)(t - s->threads);
 	if (inside_execute(t, time)) {
-		w->link = link_of(t, core, time);
+		w->link = link_of(s, t, core, time);
 		w->execute_start = t->execute_start;
 	}
 	*b = t->wait = ++s->wait_count;
@@ -253,6 +284,8 @@ void submits_stop(struct submits *s, uint32_t type, uint32_t tid, uint64_t pair,
 
 void submits_gap(struct submits *s, uint32_t core)
 {
+	s->gaps[core]++;
+	s->all_gaps++;
 	for (size_t i = 0; i < s->thread_count; i++)
 		for (unsigned k = 0; k < s->threads[i].count; k++)
 			if (s->threads[i].submits[k].core == core)

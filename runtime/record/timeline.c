@@ -383,15 +383,19 @@ static int pop(struct timeline *t, struct process *p, struct thread_stack *s, ui
 	return 0;
 }
 
-/* A span that had left its stack: what began before it and still runs contains it. */
-static void parent_of_displaced(const struct timeline *t, const struct thread_stack *s,
-	const struct frame *f, struct event_out *out)
+/* A span that had left its stack stops.  *ret_place: how many spans of the stack began before it, of
+ * which the nearest is its parent.  What began inside it and has perhaps lost its stop ends with it, as
+ * it would have had the span not left. */
+static int end_displaced(struct timeline *t, struct process *p, struct thread_stack *s,
+	const struct frame *f, uint32_t *ret_place, struct event_out *out)
 {
 	uint32_t depth = s->depth;
 
 	while (depth > 0 && s->frames[depth - 1].order > f->order)
 		depth--;
 	out->parent = parent_at(t, s, depth);
+	*ret_place = depth;
+	return drop_open(t, p, s, depth);
 }
 
 static int at_stop(struct timeline *t, struct process *p, const struct item *i)
@@ -410,8 +414,10 @@ static int at_stop(struct timeline *t, struct process *p, const struct item *i)
 		rc = pop(t, p, s, place, &f, &out);
 	} else if (take_displaced(t, i->pair, &f)) {
 		p->exit_missed -= kernel && !f.complete && p->exit_missed;
+		place = 0;
 		if (s)
-			parent_of_displaced(t, s, &f, &out);
+			rc = end_displaced(t, p, s, &f, &place, &out);
+	} else {
 		place = 0;
 	}
 	if (moved)
@@ -420,7 +426,7 @@ static int at_stop(struct timeline *t, struct process *p, const struct item *i)
 		rc = count_call(t, s, place, i);
 	settle_copies(&f.work);
 	out.id = f.id;
-	out.work = kernel ? NULL : &f.work;
+	out.work = kernel || moved ? NULL : &f.work;
 	if (!kernel || t->encoder.kernel_events != MERGE_KERNEL_OFF) {
 		p->open_spans--;
 		*(kernel ? &p->kernel_spans : &p->spans) += 1;

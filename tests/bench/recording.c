@@ -375,7 +375,7 @@ int main(int argc, char **argv)
 {
 	size_t events = argc > 1 ? strtoull(argv[1], NULL, 10) : 2000000;
 	struct tape t = {0};
-	struct scratch dir;
+	struct scratch dir = {0};
 
 	if (!make_tape(&t, events) || !scratch_make(&dir)) {
 		perror("recording");

@@ -303,6 +303,11 @@ TEST("diff: of several threads that differ, the first event counts", "[diff]")
 	CHECK_STR(r.d.first[0].name, "nrt_tensor_read");
 	CHECK_STR(r.fields, "status");
 	diff_free(&r.d);
+	r = compare_traces(&b, &a, &structure); /* now it is the one that is met later */
+	CHECK_EQ(r.d.first[0].index, LAST - 1);
+	CHECK_EQ(r.d.first[1].index, LAST + 1);
+	CHECK_STR(r.d.first[0].name, "nrt_execute");
+	diff_free(&r.d);
 }
 
 /* ---- ends ---------------------------------------------------------------------------------- */
