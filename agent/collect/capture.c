@@ -54,7 +54,7 @@ struct capture {
 	uint64_t kernel_watermark;
 	int device_count; /* known when the recording begins */
 	int announced_devices;
-	uint64_t drained; /* records of the last drain */
+	uint64_t drained;	 /* records of the last drain */
 	uint32_t pids[MAX_PIDS]; /* processes whose memory is sampled */
 	unsigned pid_count;
 };

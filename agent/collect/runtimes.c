@@ -74,7 +74,6 @@ struct runtimes {
 	struct runtimes_sink sink;
 	struct rlimit old_limit;
 	uint64_t refused, failed;
-	uint64_t polled_ns;
 	unsigned stranger_count;
 	struct stranger strangers[MAX_STRANGERS]; /* oldest first */
 	unsigned live_count;
@@ -638,7 +637,6 @@ long runtimes_poll(struct runtimes *r, bool ended)
 		if (r->live[i]->reader)
 			r->live[kept++] = r->live[i];
 	r->live_count = kept;
-	r->polled_ns = clock_boot().ns;
 	return n < 0 ? n : total;
 }
 

@@ -28,7 +28,6 @@
 #define MAX_FIELDS 6u
 #define EXTENDED_BASE 1000u
 
-
 enum {
 	TAG_TIMESTAMP = 0x08,
 	TAG_DEVICE = 0x18,
@@ -260,7 +259,9 @@ static inline uint8_t *put_field(
 	}
 	if (f->form == FORM_BOOL)
 		return put_text(p, &k->key, value ? "true" : "false");
-	if (f->form == FORM_HEX)
+	if (f->form == FORM_ADDRESS && value == 0)
+		return p;
+	if (f->form == FORM_HEX || f->form == FORM_ADDRESS)
 		return attr_hex(p, &k->key, value, 1);
 	const char *usage = trace_usage_name(value);
 	return usage ? put_text(p, &k->key, usage) : attr_decimal(p, &k->key, value);

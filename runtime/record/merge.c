@@ -30,8 +30,8 @@ struct merger {
 	struct timeline timeline;
 	struct output output;
 	struct merge_result *ret;
-	struct ledger capture; /* the stages before the merge */
-	struct ledger total;   /* with the merge of all processes */
+	struct ledger capture;		     /* the stages before the merge */
+	struct ledger total;		     /* with the merge of all processes */
 	const volatile sig_atomic_t *cancel; /* as in merge_options */
 };
 

@@ -21,7 +21,7 @@ struct output {
 	const char *dir; /* NULL: nothing is kept, ntrace.pb goes to /dev/null */
 	enum merge_kernel_events kernel_events;
 	char **ret_error;
-	unsigned made; /* components of dir that are ours */
+	unsigned made;		/* components of dir that are ours */
 	struct file_set *first; /* all that are open */
 	unsigned files_open;
 };

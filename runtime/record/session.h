@@ -62,9 +62,9 @@ struct session {
 	uint64_t cpu_messages;
 	size_t name_count, name_cap, name_bytes, name_bytes_cap, counter_count, counter_cap,
 		announced_count, announced_cap, mem_count, mem_cap;
-	uint64_t read_done; /* raw records found: runtime records and finished calls */
+	uint64_t read_done;  /* raw records found: runtime records and finished calls */
 	uint64_t read_calls; /* finished calls among them */
-	uint64_t read;	    /* all raw records found, invalid ones too */
+	uint64_t read;	     /* all raw records found, invalid ones too */
 	uint64_t invalid;
 	size_t process_count; /* that have files; known at the end */
 	uint64_t seq_gaps;

@@ -32,6 +32,9 @@
 #include "runtime/record/session.h"
 #include "runtime/trace/event_registry.h"
 
+/* A device run's host time comes from another clock and may be off by a bad reading; exec_ids that come
+ * again lie further apart. */
+#define CLOCK_SLACK_NS 1000000000u
 #define WAITS 16384u /* a power of two */
 #define MAX_CHAIN 64u
 #define RECENT 16u /* submits per core */
@@ -64,8 +67,8 @@ struct submit {
 struct thread {
 	uint64_t execute, execute_start, execute_end; /* the last nrt_execute; pair 0: none */
 	uint32_t execute_core;
-	struct gaps gaps;			      /* when it began */
-	struct submit submits[PER_EXECUTE];	      /* in it */
+	struct gaps gaps;		    /* when it began */
+	struct submit submits[PER_EXECUTE]; /* in it */
 	unsigned count;
 	uint64_t wait; /* number + 1 of the one that is going on */
 };
@@ -154,7 +157,8 @@ static struct gaps gaps_of(const struct submits *s, uint32_t core)
 }
 
 /* Has everything come since?  What lies on different cores has no common sequence. */
-static bool is_whole(const struct submits *s, const struct gaps *since, uint32_t from, uint32_t core)
+static bool is_whole(
+	const struct submits *s, const struct gaps *since, uint32_t from, uint32_t core)
 {
 	return from == core ? s->gaps[core] == since->core : s->all_gaps == since->all;
 }
@@ -170,8 +174,7 @@ static void add_submit(
 		return;
 	if (t->count == PER_EXECUTE)
 		memmove(&t->submits[0], &t->submits[1], --t->count * sizeof(t->submits[0]));
-	t->submits[t->count++] = (struct submit){
-		.pair = pair,
+	t->submits[t->count++] = (struct submit){.pair = pair,
 		.start = time,
 		.gaps = gaps_of(s, core),
 		.core = core,
@@ -296,7 +299,7 @@ bool submits_exact(struct submits *s, const struct submits_run *run, uint64_t *r
 {
 	const struct wait *w = find_wait(s, run);
 
-	if (!w || !w->link || w->execute_start > run->end)
+	if (!w || !w->link || w->execute_start > run->end + CLOCK_SLACK_NS)
 		return false;
 	*ret_pair = w->link;
 	struct thread *t = &s->threads[w->thread];

@@ -262,7 +262,8 @@ static bool is_copy(struct timeline *t, const struct item *i, uint64_t *ret_byte
 	const struct ioctl_row *row = encode_row(&t->encoder, i->request);
 
 	*ret_bytes = 0;
-	if (!row || !(row->flags & IOCTL_F_COPY) || item_error(i) || i->call_flags & NEV_F_ARG_FAULT)
+	if (!row || !(row->flags & IOCTL_F_COPY) || item_error(i) ||
+		i->call_flags & NEV_F_ARG_FAULT)
 		return false;
 	for (unsigned n = 0; n < i->nargs && n < t->encoder.fields; n++)
 		if (row->fields[n].role == IOCTL_ROLE_SIZE)
