@@ -33,10 +33,14 @@ check "ntrace replay of nothing" 3 $vg ntrace replay "$tmp/none" -o "$tmp/x"
 if [ "$(id -u)" = 0 ] && [ -w /dev/fuse ]; then
 	check "a workload on a virtual device" 0 ntrace-vdev -q -- \
 		$vg "$BUILD/workloads/inference" --threads 2 --executions 5
-	check "ntrace record" 0 ntrace-vdev -q -- \
-		$vg ntrace record -q -o "$tmp/out" -- "$BUILD/workloads/inference" --executions 5
+	# Recording itself cannot run here: valgrind 3.19 knows neither fsopen(2) nor the bpf(2) commands
+	# of this kernel.  Its exits are held clean by LeakSanitizer in the asan part.
+	check "a recording" 0 ntrace-vdev -q -- \
+		ntrace record -q -o "$tmp/out" -- "$BUILD/workloads/inference" --executions 5
+	check "ntrace rec info" 0 $vg ntrace rec info "$tmp/out"
 	check "ntrace replay" 0 $vg ntrace replay -q "$tmp/out" -o "$tmp/again"
-	for f in "$tmp"/out/*/*.pb; do
+	check "ntrace diff" 0 $vg ntrace diff "$tmp"/out/*_pid_* "$tmp"/again/*_pid_*
+	for f in "$tmp"/out/*_pid_*/*.pb; do
 		check "ntrace dump $(basename "$f")" 0 $vg ntrace dump "$f"
 	done
 	check "ntrace-vdev" 0 $vg --child-silent-after-fork=yes ntrace-vdev -q -- \

@@ -77,7 +77,7 @@ static int find_clock(struct merger *m, const struct merge_frames *frames)
 {
 	const struct rec_frame *f;
 	const uint8_t *payload;
-	int rc;
+	int rc = 0;
 
 	while (!m->session.clock.known && (rc = frames->next(frames->ctx, &f, &payload)) > 0) {
 		struct clock_snapshot s;
