@@ -303,8 +303,12 @@ static void runtime_bytes(const struct model *m, const struct model_record *r, u
 	if (r->invalid)
 		switch (rng_below(&rubbish, 4)) {
 		case 0:
-			t.timestamp_ns = 0;
-			break;
+			/* An impossible time of a device is set aside, not dropped. */
+			if (!p->hardware) {
+				t.timestamp_ns = 0;
+				break;
+			}
+			/* fall through */
 		case 1:
 			t.tracking_id = 0;
 			break;
