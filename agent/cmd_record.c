@@ -177,6 +177,9 @@ static int explain_capture(const struct capture_result *r, const char *out, cons
 		else
 			agent_message("record: %s; nothing was run", r->why);
 		break;
+	case CAPTURE_CLOCKS:
+		agent_message("record: %s; nothing was run", r->why);
+		break;
 	case CAPTURE_HOOKS:
 		agent_message("record: %s; nothing was run (`ntrace check` lists what is missing)",
 			r->why);

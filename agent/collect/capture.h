@@ -23,6 +23,7 @@ struct capture_options {
 
 /* Where it failed; decides the exit code. */
 enum capture_stage {
+	CAPTURE_CLOCKS, /* a clock cannot be read; nothing was created */
 	CAPTURE_HOOKS,	/* nothing was created */
 	CAPTURE_OUTPUT, /* output directory or recording cannot be created; nothing is left */
 	CAPTURE_EXEC,	/* the command could not be executed; nothing is left */

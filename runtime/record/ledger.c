@@ -91,10 +91,19 @@ void ledger_add_process(struct ledger *g, const struct process *p)
 		{REC_C_MERGE_LATE, p->late},
 		{REC_C_MERGE_LATE_NS, p->late_ns},
 		{REC_C_MERGE_EXIT_MISSED, p->exit_missed},
+		{REC_C_MERGE_DEVICE_CLAMPED, p->causality},
+		{REC_C_MERGE_DEVICE_CLAMPED_NS, p->causality_ns},
+		{REC_C_MERGE_DEVICE_CORRECTED, p->corrected},
+		{REC_C_MERGE_DEVICE_ZERO, p->invalid[0]},
+		{REC_C_MERGE_DEVICE_BACKWARD, p->invalid[1]},
+		{REC_C_MERGE_DEVICE_BEFORE_SUBMIT, p->invalid[2]},
+		{REC_C_MERGE_DEVICE_AFTER_COLLECTION, p->invalid[3]},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		g->value[rows[i].id] += rows[i].value;
+	if (p->causality_max > g->value[REC_C_MERGE_DEVICE_CLAMPED_MAX])
+		g->value[REC_C_MERGE_DEVICE_CLAMPED_MAX] = p->causality_max;
 }
 
 void ledger_add_invalid(struct ledger *g, const struct session *s)
