@@ -196,6 +196,7 @@ static int explain_capture(const struct capture_result *r, const char *out, cons
 			agent_message("record: %s; nothing was run", r->why);
 		break;
 	case CAPTURE_DEVICES:
+	case CAPTURE_CLOCKS:
 		agent_message("record: %s; nothing was run", r->why);
 		break;
 	case CAPTURE_HOOKS:

@@ -638,6 +638,18 @@ static void wait_for_command(struct capture *c)
 		c->ret->wait_status = command_reap(&c->command);
 }
 
+static int check_clocks(struct capture *c)
+{
+	const char *name;
+	char what[64];
+	int rc = clock_check(&name);
+
+	if (rc == 0)
+		return 0;
+	snprintf(what, sizeof(what), "cannot read %s", name);
+	return fail(c, CAPTURE_CLOCKS, rc, what);
+}
+
 static int run(struct capture *c, char *const argv[])
 {
 	struct runtimes_sink sink = {.wants = wants,
@@ -645,8 +657,10 @@ static int run(struct capture *c, char *const argv[])
 		.on_records = on_records,
 		.on_name = on_name,
 		.ctx = c};
-	int rc = open_hooks(c);
+	int rc = check_clocks(c);
 
+	if (rc == 0)
+		rc = open_hooks(c);
 	if (rc < 0)
 		return rc;
 	rc = runtimes_open(c->o->ring_capacity, REC_SOURCE_RUNTIME0, &sink, &c->runtimes);

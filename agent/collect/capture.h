@@ -25,6 +25,7 @@ struct capture_options {
 
 /* Where it failed; decides the exit code. */
 enum capture_stage {
+	CAPTURE_CLOCKS,	 /* a clock cannot be read; nothing was created */
 	CAPTURE_HOOKS,	 /* nothing was created */
 	CAPTURE_DEVICES, /* no place where devices could be; nothing was created */
 	CAPTURE_OUTPUT,	 /* output directory or recording cannot be created; nothing is left */

@@ -8,12 +8,37 @@
  */
 #include "runtime/base/clock.h"
 
+#include <errno.h>
+#include <stddef.h>
 #include <time.h>
 #ifdef __x86_64__
 #include <x86intrin.h>
 #endif
 
 #define BRACKETS 8
+
+int clock_check(const char **ret_name)
+{
+	static const struct {
+		clockid_t id;
+		const char *name;
+	} clocks[] = {
+		{CLOCK_BOOTTIME, "CLOCK_BOOTTIME"},
+		{CLOCK_REALTIME, "CLOCK_REALTIME"},
+		{CLOCK_MONOTONIC, "CLOCK_MONOTONIC"},
+		{CLOCK_MONOTONIC_RAW, "CLOCK_MONOTONIC_RAW"},
+	};
+
+	for (size_t i = 0; i < sizeof(clocks) / sizeof(*clocks); i++) {
+		struct timespec ts;
+
+		if (clock_gettime(clocks[i].id, &ts) == 0)
+			continue;
+		*ret_name = clocks[i].name;
+		return -errno;
+	}
+	return 0;
+}
 
 static uint64_t read_clock(clockid_t id)
 {

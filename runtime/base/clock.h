@@ -31,7 +31,12 @@ struct clock_snapshot {
 	uint64_t boot_after;
 };
 
-/* Never fails: the clocks exist on every kernel that runs this. */
+/* Can all clocks be read?  0, or -errno and the name of the one that cannot.  Whoever starts something
+ * that will stamp times asks this first and refuses to start: another clock in place of the right one
+ * would be wrong without anybody noticing. */
+int clock_check(const char **ret_name);
+
+/* Needs clock_check to have passed; cannot fail then.  0 when the clock cannot be read. */
 struct boot_ns clock_boot(void);
 
 /* Takes the tightest of a few brackets. */

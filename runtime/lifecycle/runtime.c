@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/exec/object.h"
 #include "runtime/lifecycle/info.h"
 #include "runtime/lifecycle/version.h"
@@ -115,6 +116,18 @@ static NRT_STATUS set_fork_handler(void)
 	return NRT_SUCCESS;
 }
 
+/* Times of another clock would be wrong without anybody noticing. */
+static NRT_STATUS check_clocks(void)
+{
+	const char *name;
+	int rc = clock_check(&name);
+
+	if (rc == 0)
+		return NRT_SUCCESS;
+	log_error(TAG, "Cannot read %s: %s", name, strerror(-rc));
+	return NRT_FAILURE;
+}
+
 static NRT_STATUS init_locked(void)
 {
 	struct config config;
@@ -122,6 +135,9 @@ static NRT_STATUS init_locked(void)
 	NRT_STATUS status;
 
 	log_configure();
+	status = check_clocks();
+	if (status)
+		return status;
 	status = config_read(&config);
 	if (status)
 		return status;

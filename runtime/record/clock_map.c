@@ -19,10 +19,11 @@ static uint64_t distance(int64_t a, int64_t b)
 	return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
 }
 
+/* A clock that shows 0 was not read. */
 static bool plausible(const struct clock_snapshot *s)
 {
-	return s->boot_before <= s->boot_after && s->boot_after < CLOCK_EPOCH_2100 &&
-	       s->realtime < CLOCK_EPOCH_2100;
+	return s->boot_before != 0 && s->realtime != 0 && s->boot_before <= s->boot_after &&
+	       s->boot_after < CLOCK_EPOCH_2100 && s->realtime < CLOCK_EPOCH_2100;
 }
 
 bool clock_map_find(struct clock_map *m, const struct clock_snapshot *s)
@@ -30,11 +31,17 @@ bool clock_map_find(struct clock_map *m, const struct clock_snapshot *s)
 	if (m->known || !plausible(s))
 		return false;
 	m->offset = clock_snapshot_offset(s);
+	m->begin = s->boot_before;
 	m->known = true;
 	return true;
 }
 
-static int add_step(struct clock_map *m, const struct clock_snapshot *s)
+static uint64_t middle(const struct clock_snapshot *s)
+{
+	return s->boot_before + bracket(s) / 2;
+}
+
+static int add_step(struct clock_map *m, const struct clock_step *s)
 {
 	if (m->step_count == m->step_cap) {
 		size_t cap = m->step_cap ? 2 * m->step_cap : 16;
@@ -45,12 +52,35 @@ static int add_step(struct clock_map *m, const struct clock_snapshot *s)
 		m->steps = more;
 		m->step_cap = cap;
 	}
-	m->steps[m->step_count++] = (struct clock_step){
-		.boot_ns = s->boot_before + bracket(s) / 2,
-		.old_offset = clock_snapshot_offset(&m->last),
-		.new_offset = clock_snapshot_offset(s),
-	};
+	m->steps[m->step_count++] = *s;
 	return 0;
+}
+
+/* MONOTONIC stands still while the machine sleeps, BOOTTIME goes on.  0 when it did not sleep. */
+static uint64_t slept(const struct clock_snapshot *a, const struct clock_snapshot *b)
+{
+	uint64_t boot = middle(b) - middle(a), awake = b->monotonic - a->monotonic;
+	uint64_t error = bracket(a) + bracket(b) + CLOCK_STEP_NS;
+
+	if (!a->monotonic || b->monotonic < a->monotonic || middle(b) < middle(a))
+		return 0;
+	return boot > awake && boot - awake > error ? boot - awake : 0;
+}
+
+/* What happened between two snapshots. */
+static int add_steps(
+	struct clock_map *m, const struct clock_snapshot *last, const struct clock_snapshot *s)
+{
+	struct clock_step step = {.boot_ns = middle(s), .suspended_ns = slept(last, s)};
+	int rc = step.suspended_ns ? add_step(m, &step) : 0;
+
+	step = (struct clock_step){.boot_ns = middle(s),
+		.old_offset = clock_snapshot_offset(last),
+		.new_offset = clock_snapshot_offset(s)};
+	if (rc == 0 && distance(step.new_offset, step.old_offset) >
+			       bracket(last) + bracket(s) + CLOCK_STEP_NS)
+		rc = add_step(m, &step);
+	return rc;
 }
 
 int clock_map_add(struct clock_map *m, const struct clock_snapshot *s)
@@ -60,9 +90,8 @@ int clock_map_add(struct clock_map *m, const struct clock_snapshot *s)
 	if (!plausible(s))
 		return 0;
 	clock_map_find(m, s);
-	if (m->has_last && distance(clock_snapshot_offset(s), clock_snapshot_offset(&m->last)) >
-				   bracket(&m->last) + bracket(s) + CLOCK_STEP_NS)
-		rc = add_step(m, s);
+	if (m->has_last)
+		rc = add_steps(m, &m->last, s);
 	m->last = *s;
 	m->has_last = true;
 	return rc;

@@ -25,12 +25,14 @@
 struct clock_step {
 	uint64_t boot_ns; /* when it was seen */
 	int64_t old_offset, new_offset;
+	uint64_t suspended_ns; /* not 0: no step, the machine slept for so long before */
 };
 
 /* Zero-initialise; clock_map_free at the end. */
 struct clock_map {
 	int64_t offset; /* REALTIME - BOOTTIME, used throughout */
 	bool known;	/* the offset is */
+	uint64_t begin; /* BOOTTIME of the first snapshot */
 	struct clock_step *steps;
 	size_t step_count, step_cap;
 	struct clock_snapshot last; /* that was added */

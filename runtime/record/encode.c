@@ -75,7 +75,13 @@ struct type_keys {
 	X(RESULT, "result")                \
 	X(ERRNO, "errno")                  \
 	X(OLD_OFFSET, "old_offset_ns")     \
-	X(NEW_OFFSET, "new_offset_ns")
+	X(NEW_OFFSET, "new_offset_ns")     \
+	X(SUSPENDED, "suspended_ns")       \
+	X(BOUND, "clock.bound_ns")         \
+	X(CORRECTED, "clock.corrected_ns") \
+	X(INVALID, "invalid")              \
+	X(TOLD_START, "told_start_ns")     \
+	X(TOLD_END, "told_end_ns")
 
 enum key {
 #define X(id, text) KEY_##id,
@@ -236,6 +242,16 @@ static uint8_t *put_name(const struct encoder *e, uint8_t *p, const struct item 
 	return len ? attr_text(p, &e->keys[KEY_MODEL_NAME], name, len) : p;
 }
 
+/* Epoch time of a BOOTTIME; what is none stays as it is. */
+static uint8_t *put_host_time(
+	const struct encoder *e, uint8_t *p, const struct attr_key *k, uint64_t value)
+{
+	const struct clock_map *clock = &e->session->clock;
+
+	return attr_decimal(
+		p, k, clock_map_valid(clock, value) ? clock_map_real(clock, value) : value);
+}
+
 static inline uint8_t *put_field(
 	const struct encoder *e, uint8_t *p, const struct item *i, const struct field_key *k)
 {
@@ -251,12 +267,8 @@ static inline uint8_t *put_field(
 		return attr_decimal(p, &k->key, value);
 	if (f->form == FORM_INTERNED)
 		return put_name(e, attr_decimal(p, &k->key, value), i, value);
-	if (f->form == FORM_HOST_NS) {
-		const struct clock_map *clock = &e->session->clock;
-
-		return attr_decimal(p, &k->key,
-			clock_map_valid(clock, value) ? clock_map_real(clock, value) : value);
-	}
+	if (f->form == FORM_HOST_NS)
+		return put_host_time(e, p, &k->key, value);
 	if (f->form == FORM_BOOL)
 		return put_text(p, &k->key, value ? "true" : "false");
 	if (f->form == FORM_ADDRESS && value == 0)
@@ -291,9 +303,39 @@ static uint8_t *put_link(const struct encoder *e, uint8_t *p, const struct item 
 	return put_text(p, &e->keys[KEY_LINK], i->flags & ITEM_EXACT ? "exact" : "inferred");
 }
 
+/* An event of a device that was taken out of its place: what it said of itself. */
+static uint8_t *put_invalid(const struct encoder *e, uint8_t *p, const struct item *i)
+{
+	static const char *const names[] = {
+		"zero", "backward", "before_submit", "after_collection"};
+
+	static_assert(sizeof(names) / sizeof(*names) == ITEM_INVALID_KINDS, "names of kinds");
+	p = put_text(p, &e->keys[KEY_INVALID], names[i->kind - ITEM_INVALID_ZERO]);
+	if (!(i->flags & ITEM_ENDED))
+		p = put_host_time(e, p, &e->keys[KEY_TOLD_START], i->start);
+	if (i->flags & (ITEM_ENDED | ITEM_BOTH))
+		p = put_host_time(e, p, &e->keys[KEY_TOLD_END], i->clamped_ns);
+	return p;
+}
+
+static uint8_t *put_device(const struct encoder *e, uint8_t *p, const struct item *i)
+{
+	if (i->flags & ITEM_LINK && (i->kind == ITEM_STOP || i->kind >= ITEM_INVALID_ZERO))
+		p = put_link(e, p, i);
+	if (i->kind >= ITEM_INVALID_ZERO)
+		return put_invalid(e, p, i);
+	if (i->flags & ITEM_CORRECTED)
+		p = attr_signed(p, &e->keys[KEY_CORRECTED], item_corrected(i));
+	if (!(i->flags & ITEM_BOUND))
+		return p;
+	if (item_bound(i) == ITEM_BOUND_UNKNOWN)
+		return put_text(p, &e->keys[KEY_BOUND], "unknown");
+	return attr_decimal(p, &e->keys[KEY_BOUND], item_bound(i));
+}
+
 static inline uint8_t *put_remarks(const struct encoder *e, uint8_t *p, const struct item *i)
 {
-	if (i->kind == ITEM_STOP && i->side == SIDE_RUNTIME && i->clamped_ns)
+	if (i->kind <= ITEM_START && i->clamped_ns)
 		p = attr_decimal(p, &e->keys[KEY_CLAMPED], i->clamped_ns);
 	if (i->kind == ITEM_LOST)
 		p = put_text(p, &e->keys[KEY_START], "lost");
@@ -307,7 +349,7 @@ static inline uint8_t *put_remarks(const struct encoder *e, uint8_t *p, const st
 static uint8_t *put_runtime(const struct encoder *e, uint8_t *p, const struct item *i,
 	const struct event_out *out, struct head *h)
 {
-	unsigned phase = i->kind == ITEM_STOP || i->kind == ITEM_LOST;
+	unsigned phase = i->kind == ITEM_STOP || i->kind == ITEM_LOST || i->flags & ITEM_ENDED;
 
 	h->core = i->core ? i->core - 1u : 0;
 	h->type = i->type;
@@ -323,8 +365,8 @@ static uint8_t *put_runtime(const struct encoder *e, uint8_t *p, const struct it
 	}
 	if (out->work && out->work->ioctls)
 		p = put_work(e, p, out->work);
-	if (i->flags & ITEM_LINK && i->kind == ITEM_STOP)
-		p = put_link(e, p, i);
+	if (i->flags & ITEM_HARDWARE)
+		p = put_device(e, p, i);
 	p = put_remarks(e, p, i);
 	p = put_tail(p, out->phase, h->id);
 	if (i->flags & ITEM_NRTA) {
@@ -437,20 +479,24 @@ int encode_item(
 
 int encode_step(struct encoder *e, struct process *p, const struct clock_step *s, uint64_t id)
 {
-	static const char hint[] = "clock_step";
+	const char *hint = s->suspended_ns ? "suspend" : "clock_step";
 	uint64_t time = s->boot_ns < p->last_time ? p->last_time : s->boot_ns;
 	struct head h = {.time = clock_map_real(&e->session->clock, time),
 		.id = id,
 		.hint = hint,
-		.hint_len = sizeof(hint) - 1};
+		.hint_len = (uint32_t)strlen(hint)};
 	uint8_t *at = begin(e, p);
 
 	if (!at)
 		return -ENOMEM;
 	at = put_head(at, &h);
 	at = put_text(at, &e->keys[KEY_NC], "unknown");
-	at = attr_signed(at, &e->keys[KEY_OLD_OFFSET], s->old_offset);
-	at = attr_signed(at, &e->keys[KEY_NEW_OFFSET], s->new_offset);
+	if (s->suspended_ns) {
+		at = attr_decimal(at, &e->keys[KEY_SUSPENDED], s->suspended_ns);
+	} else {
+		at = attr_signed(at, &e->keys[KEY_OLD_OFFSET], s->old_offset);
+		at = attr_signed(at, &e->keys[KEY_NEW_OFFSET], s->new_offset);
+	}
 	finish(p, put_tail(at, PHASE_INSTANT, id));
 	return 0;
 }

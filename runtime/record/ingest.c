@@ -52,7 +52,7 @@ int ingest_init(
 	in->by_number = calloc(SESSION_SOURCES, sizeof(*in->by_number));
 	in->cpus = calloc(CPU_COUNT, sizeof(*in->cpus));
 	in->id_last = 0;
-	return in->by_number && in->cpus ? 0 : -ENOMEM;
+	return in->by_number && in->cpus ? ingest_device_init(in) : -ENOMEM;
 }
 
 void ingest_free(struct ingest *in)
@@ -62,6 +62,7 @@ void ingest_free(struct ingest *in)
 
 		submits_free(s->submits);
 		free(s->newest);
+		free(s->clocks);
 		free(s->waiting);
 		free(s);
 	}
@@ -71,6 +72,7 @@ void ingest_free(struct ingest *in)
 	free(in->free_spans);
 	free(in->id_pages);
 	free(in->cpus);
+	free(in->layouts);
 	map64_free(&in->pairs);
 	map64_free(&in->id_index);
 	map64_free(&in->announced);
@@ -95,10 +97,11 @@ int ingest_join(struct ingest *in, uint16_t source)
 	s->said = s->mark = in->released;
 	if (source >= REC_SOURCE_RUNTIME0) {
 		s->newest = calloc(SUBMITS_CORES, sizeof(*s->newest));
+		s->clocks = calloc(SUBMITS_CORES, sizeof(*s->clocks));
 		s->submits = submits_new();
 	}
 	in->list[in->source_count++] = in->by_number[source] = s;
-	return source < REC_SOURCE_RUNTIME0 || (s->newest && s->submits) ? 0 : -ENOMEM;
+	return source < REC_SOURCE_RUNTIME0 || (s->newest && s->clocks && s->submits) ? 0 : -ENOMEM;
 }
 
 void ingest_place(struct ingest *in, struct ingest_source *s, struct item *item, uint64_t time)
@@ -130,7 +133,11 @@ static int settle(struct ingest *in, struct ingest_source *s, uint64_t mark)
 			s->waiting[kept++] = *w;
 			continue;
 		}
-		if (w->run) {
+		if (w->what == WAIT_STOP) {
+			rc = ingest_device_start(in, s, w->item);
+			continue;
+		}
+		if (w->what == WAIT_SUBMIT) {
 			if (submits_exact(s->submits, &w->of, &w->item->other))
 				w->item->flags |= ITEM_LINK | ITEM_EXACT;
 		} else {
@@ -221,8 +228,7 @@ void ingest_give_span(struct ingest *in, uint64_t index)
 	in->free_spans[in->free_count++] = (uint32_t)index; /* there is room for all of them */
 }
 
-/* Marks an id as used: 1 it was already, 0 it was not, -ENOMEM. */
-static int use_id(struct ingest *in, uint64_t pair)
+int ingest_use_id(struct ingest *in, uint64_t pair)
 {
 	uint64_t key = (pair >> ID_PAGE_BITS) + 1;
 	unsigned bit = pair & ((1u << ID_PAGE_BITS) - 1);
@@ -250,10 +256,20 @@ static int use_id(struct ingest *in, uint64_t pair)
 
 /* ---- runtime records ---------------------------------------------------------------------- */
 
+static bool is_hardware(uint32_t type)
+{
+	const struct trace_event_info *info = trace_event_info(type);
+
+	return info && info->category == TRACE_HARDWARE;
+}
+
+/* Impossible times of a device are looked at later. */
 static bool record_valid(const struct ingest *in, const struct trace_record *r)
 {
-	return clock_map_valid(&in->session->clock, r->timestamp_ns) && r->phase <= TRACE_INSTANT &&
-	       r->trace_type < EVENT_TYPE_LIMIT && r->thread_id <= UINT32_MAX &&
+	return (clock_map_valid(&in->session->clock, r->timestamp_ns) ||
+		       is_hardware(r->trace_type)) &&
+	       r->phase <= TRACE_INSTANT && r->trace_type < EVENT_TYPE_LIMIT &&
+	       r->thread_id <= UINT32_MAX &&
 	       (r->nc_idx < TRACE_MAX_NC || r->nc_idx == TRACE_NC_UNKNOWN) &&
 	       item_id_valid(r->tracking_id);
 }
@@ -266,8 +282,6 @@ static uint16_t core_of(const struct trace_record *r)
 /* What an item has from its record alone. */
 static void fill(struct item *i, const struct ingest_source *s, const struct trace_record *r)
 {
-	const struct trace_event_info *info = trace_event_info(r->trace_type);
-
 	*i = (struct item){
 		.start = r->timestamp_ns,
 		.pair = item_pair(s->number, r->tracking_id),
@@ -280,7 +294,7 @@ static void fill(struct item *i, const struct ingest_source *s, const struct tra
 		.type = (uint16_t)r->trace_type,
 		.side = SIDE_RUNTIME,
 		.flags = (uint16_t)((r->has_nrta_seq_id ? ITEM_NRTA : 0) |
-				    (info && info->category == TRACE_HARDWARE ? ITEM_HARDWARE : 0)),
+				    (is_hardware(r->trace_type) ? ITEM_HARDWARE : 0)),
 		.status = r->phase == TRACE_START ? 0 : r->status,
 		.nrta_seq_id = r->nrta_seq_id,
 	};
@@ -297,7 +311,7 @@ static uint64_t exec_id_of(const struct item *i)
 	return 0;
 }
 
-static int wait_for(struct ingest_source *s, const struct waiting *w)
+int ingest_wait(struct ingest_source *s, const struct waiting *w)
 {
 	if (session_grow(&s->waiting, &s->waiting_cap, s->waiting_count + 1, sizeof(*w)) < 0)
 		return -ENOMEM;
@@ -305,27 +319,40 @@ static int wait_for(struct ingest_source *s, const struct waiting *w)
 	return 0;
 }
 
+void ingest_wake(struct ingest_source *s, const struct item *item)
+{
+	size_t w = s->waiting_count;
+
+	while (w > 0 && s->waiting[w - 1].item != item)
+		w--;
+	if (w == s->waiting_count && w > 0)
+		s->waiting_count--;
+	else if (w > 0)
+		s->waiting[w - 1].item = NULL;
+}
+
 /* The stop of a device run: put at once when its submit is certain. */
-static int put_run(struct ingest *in, struct ingest_source *s, struct item *i, uint64_t exec_id)
+static int put_run(
+	struct ingest *in, struct ingest_source *s, struct item *i, const struct open_span *o)
 {
 	struct waiting w = {.item = i,
-		.run = true,
+		.what = WAIT_SUBMIT,
 		.of = {.core = i->place,
-			.exec_id = (uint32_t)exec_id,
+			.exec_id = (uint32_t)o->exec_id,
 			.start = i->start,
 			.end = i->time}};
 
-	if (submits_exact(s->submits, &w.of, &i->other)) {
+	i->other = o->link;
+	if (o->link || submits_exact(s->submits, &w.of, &i->other)) {
 		i->flags |= ITEM_LINK | ITEM_EXACT;
 		return held_put(in->held, i);
 	}
 	if (submits_inferred(s->submits, &w.of, &i->other))
 		i->flags |= ITEM_LINK;
-	return wait_for(s, &w);
+	return ingest_wait(s, &w);
 }
 
-/* A stop that has its start. */
-static int put_stop(
+int ingest_put_stop(
 	struct ingest *in, struct ingest_source *s, struct item *i, const struct open_span *o)
 {
 	struct process *p = &in->processes->list[i->process];
@@ -333,9 +360,12 @@ static int put_stop(
 	unsigned flags = ITEM_COMPLETE;
 
 	if (told < o->told) {
-		i->clamped_ns = o->told - told;
+		uint64_t moved = o->told - told;
+
+		if (moved > i->clamped_ns)
+			i->clamped_ns = moved;
 		p->clamped++;
-		p->clamped_ns += i->clamped_ns;
+		p->clamped_ns += moved;
 		told = o->told;
 	}
 	if (i->time < o->start)
@@ -363,9 +393,9 @@ static int put_stop(
 			return rc;
 	}
 	if (submits_wanted(o->type))
-		submits_stop(s->submits, o->type, o->tid, i->pair, i->time);
+		submits_stop(s->submits, o->type, o->tid, i->pair, i->time, told);
 	if (o->type == TRACE_DEVICE_EXEC)
-		return put_run(in, s, i, o->exec_id);
+		return put_run(in, s, i, o);
 	return held_put(in->held, i);
 }
 
@@ -384,10 +414,10 @@ static int put_start(struct ingest *in, struct ingest_source *s, struct item *i,
 	int rc = 0;
 
 	i->start = i->time;
-	if (i->type == TRACE_DEVICE_EXEC || i->type == TRACE_EXEC_WAIT)
+	if (i->type == TRACE_EXEC_WAIT)
 		o.exec_id = exec_id_of(i);
 	if (submits_wanted(i->type))
-		rc = submits_start(s->submits, i->type, i->core, i->tid, i->pair, i->time,
+		rc = submits_start(s->submits, i->type, i->core, i->tid, i->pair, i->time, told,
 			(uint32_t)o.exec_id);
 	o.generation = in->held->generation; /* before the put, which may send it away at once */
 	if (rc == 0)
@@ -403,17 +433,13 @@ static int put_start(struct ingest *in, struct ingest_source *s, struct item *i,
 	}
 	ingest_give_span(in, index);
 	map64_remove(&in->pairs, i->pair);
-	for (size_t w = s->waiting_count; w-- > 0;)
-		if (s->waiting[w].item == orphan) {
-			s->waiting[w].item = NULL;
-			break;
-		}
-	return put_stop(in, s, orphan, &o);
+	ingest_wake(s, orphan);
+	return ingest_put_stop(in, s, orphan, &o);
 }
 
 static int take_start(struct ingest *in, struct ingest_source *s, struct item *i, uint64_t told)
 {
-	int used = use_id(in, i->pair);
+	int used = ingest_use_id(in, i->pair);
 
 	if (used < 0)
 		return used;
@@ -434,9 +460,11 @@ static int take_stop(struct ingest *in, struct ingest_source *s, struct item *i)
 		in->open_spans[index] = (struct open_span){.item = i, .orphan = true};
 		if (map64_put(&in->pairs, i->pair, index) < 0)
 			return -ENOMEM;
-		return wait_for(s, &(struct waiting){.item = i});
+		return ingest_wait(s, &(struct waiting){.item = i, .what = WAIT_START});
 	}
 	index = *known;
+	if (in->open_spans[index].hardware)
+		return ingest_device_stop(in, s, i, i->time - i->late_ns);
 	if (in->open_spans[index].orphan) { /* the first one has the better claim to the start */
 		i->kind = ITEM_LOST;
 		return held_put(in->held, i);
@@ -444,7 +472,7 @@ static int take_stop(struct ingest *in, struct ingest_source *s, struct item *i)
 	o = in->open_spans[index];
 	ingest_give_span(in, index);
 	map64_remove(&in->pairs, i->pair);
-	return put_stop(in, s, i, &o);
+	return ingest_put_stop(in, s, i, &o);
 }
 
 static int take_record(struct ingest *in, struct ingest_source *s, const struct trace_record *r)
@@ -460,6 +488,8 @@ static int take_record(struct ingest *in, struct ingest_source *s, const struct 
 	if (r->id > s->newest[core])
 		s->newest[core] = r->id;
 	fill(i, s, r);
+	if (i->flags & ITEM_HARDWARE)
+		return ingest_device(in, s, i, r);
 	ingest_place(in, s, i, r->timestamp_ns);
 	if (r->phase == TRACE_START)
 		return take_start(in, s, i, r->timestamp_ns);

@@ -17,12 +17,22 @@
 #include "runtime/record/session.h"
 #include "runtime/record/submits.h"
 
-/* An item that cannot be put yet: a stop whose start has not come, or the stop of a device run that no
- * wait explains. */
+/* An item that cannot be put yet. */
+enum waiting_for {
+	WAIT_START,  /* a stop whose start has not come */
+	WAIT_SUBMIT, /* the stop of a device run that no wait explains */
+	WAIT_STOP,   /* the start of a device's span, which is judged together with its stop */
+};
+
 struct waiting {
-	struct item *item;
-	bool run;
+	struct item *item; /* NULL: what it waited for came */
+	enum waiting_for what;
 	struct submits_run of;
+};
+
+/* Where in the payload of an event type the device's time stands, by phase; 0xff: nowhere. */
+struct device_layout {
+	uint8_t nc[2];
 };
 
 struct ingest_source {
@@ -32,6 +42,7 @@ struct ingest_source {
 	uint64_t said;	  /* newest watermark of its own */
 	uint64_t mark;	  /* what counts: held back by runs that are awaited */
 	uint64_t *newest; /* by core: id of the last record */
+	uint32_t *clocks; /* by core: place + 1 in session->device_clocks */
 	struct submits *submits;
 	struct waiting *waiting;
 	size_t waiting_count, waiting_cap;
@@ -43,9 +54,12 @@ struct open_span {
 	uint64_t seq;
 	struct item *item; /* the start's in the queue, or the orphan's */
 	uint64_t exec_id;
+	/* Of a device: its start before it was moved to its submit, the bound of that, the submit. */
+	uint64_t before, bound, link;
 	uint32_t generation, tid;
 	uint16_t place, type;
-	bool orphan, hardware;
+	bool orphan, hardware, corrected;
+	uint8_t judged; /* of a device: enum item_kind of its start, ITEM_KINDS: it waits */
 };
 
 struct id_page;
@@ -77,6 +91,7 @@ struct ingest {
 	struct map64 announced; /* (thread, start) -> open_spans of calls */
 	struct map64 last_done; /* thread -> start of the call that ended last */
 	struct cpu_sequence *cpus;
+	struct device_layout *layouts; /* by event type */
 	uint64_t calls;
 	uint64_t released; /* everything before this has been written; set by the merge */
 };
@@ -101,5 +116,25 @@ uint64_t ingest_safe(const struct ingest *in);
 void ingest_place(struct ingest *in, struct ingest_source *s, struct item *item, uint64_t time);
 uint64_t ingest_take_span(struct ingest *in); /* a free open_span; all ones: no memory */
 void ingest_give_span(struct ingest *in, uint64_t index);
+
+/* Marks an id as used: 1 it was already, 0 it was not, -ENOMEM. */
+int ingest_use_id(struct ingest *in, uint64_t pair);
+int ingest_wait(struct ingest_source *s, const struct waiting *w);
+/* Forgets the item that waits; what it waited for came. */
+void ingest_wake(struct ingest_source *s, const struct item *item);
+/* A stop that has its start, which was put. */
+int ingest_put_stop(
+	struct ingest *in, struct ingest_source *s, struct item *i, const struct open_span *o);
+
+/* ---- ingest_device.c ------------------------------------------------------------------------ */
+
+int ingest_device_init(struct ingest *in);
+/* A record of a hardware event, whose times may be impossible. */
+int ingest_device(
+	struct ingest *in, struct ingest_source *s, struct item *i, const struct trace_record *r);
+/* A stop, perhaps of another type, whose start is that of a hardware event. */
+int ingest_device_stop(struct ingest *in, struct ingest_source *s, struct item *i, uint64_t told);
+/* Puts the start of a device's span that waits for its stop. */
+int ingest_device_start(struct ingest *in, struct ingest_source *s, struct item *i);
 
 #endif

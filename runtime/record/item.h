@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "bpf/neuron_event.h"
 #include "runtime/trace/record.h"
@@ -37,7 +38,15 @@ enum item_kind {
 	ITEM_INSTANT,
 	ITEM_LOST,	/* a stop whose start was lost; written as an instant */
 	ITEM_DUPLICATE, /* a start with the id of another; written as an instant */
+	/* Events of a device with times that cannot be; written as instants where they were collected. */
+	ITEM_INVALID_ZERO,	    /* the device's clock or the host's at 0 */
+	ITEM_INVALID_BACKWARD,	    /* the end before the start */
+	ITEM_INVALID_BEFORE_SUBMIT, /* the start before its submit by more than the bound */
+	ITEM_INVALID_AFTER,	    /* the end after it was collected by more than the bound */
+	ITEM_KINDS,
 };
+
+#define ITEM_INVALID_KINDS (ITEM_KINDS - ITEM_INVALID_ZERO)
 
 enum item_flags {
 	ITEM_ZERO = 1,	     /* start and stop of a span without extent */
@@ -48,11 +57,16 @@ enum item_flags {
 	ITEM_LINK = 32,	     /* `other` is the id of the span that submitted this device run */
 	ITEM_EXACT = 64,     /* that link is exact */
 	ITEM_NRTA = 128,     /* has nrta_seq_id */
+	ITEM_BOUND = 256,    /* of a device: its host times have a bound, see item_bound() */
+	ITEM_BOTH = 512,     /* invalid: start and stop in one */
+	ITEM_ENDED = 1024,   /* invalid: the payload is that of a stop */
+	ITEM_CORRECTED =
+		2048, /* of a device: not at the recorded host time, see item_corrected() */
 };
 
 struct item {
 	uint64_t time;	  /* as written; BOOTTIME ns */
-	uint64_t start;	  /* of the span, as written; STOP and START */
+	uint64_t start;	  /* of the span, as written; STOP and START.  Invalid: as told */
 	uint64_t pair;	  /* what start and stop of a span share, see item_pair() */
 	uint64_t seq;	  /* order within the place; a stop that ends a span has its start's */
 	uint64_t late_ns; /* by how much time was moved on */
@@ -70,7 +84,9 @@ struct item {
 		struct {
 			uint8_t data[TRACE_PAYLOAD_BYTES];
 			uint64_t nrta_seq_id;
-			uint64_t clamped_ns; /* stop: so much earlier than the start */
+			/* Stop: so much earlier than the start.  Start of a device run: so much
+			 * earlier than its submit.  Invalid: the end as told. */
+			uint64_t clamped_ns;
 			uint64_t other;
 		};
 		struct {
@@ -91,6 +107,50 @@ static_assert(sizeof(struct item) == 128, "item");
 static inline int32_t item_error(const struct item *i)
 {
 	return i->result > 0 ? -EFAULT : i->result;
+}
+
+/* The bound of a device's host times, all ones: not known.  It stands where nothing else does: stops of
+ * devices have 16 bytes of payload, instants no start. */
+#define ITEM_BOUND_UNKNOWN UINT64_MAX
+#define ITEM_BOUND_OFFSET 32u
+
+static inline uint64_t item_bound(const struct item *i)
+{
+	uint64_t bound = i->start;
+
+	if (i->kind == ITEM_STOP)
+		memcpy(&bound, i->data + ITEM_BOUND_OFFSET, sizeof(bound));
+	return bound;
+}
+
+static inline void item_set_bound(struct item *i, uint64_t bound)
+{
+	if (i->kind == ITEM_STOP)
+		memcpy(i->data + ITEM_BOUND_OFFSET, &bound, sizeof(bound));
+	else
+		i->start = bound;
+	i->flags |= ITEM_BOUND;
+}
+
+/* How much later than recorded a device's time is; stands where nothing else does, as the bound. */
+#define ITEM_CORRECTED_OFFSET 24u
+
+static inline int64_t item_corrected(const struct item *i)
+{
+	int64_t ns = (int64_t)i->other;
+
+	if (i->kind == ITEM_STOP)
+		memcpy(&ns, i->data + ITEM_CORRECTED_OFFSET, sizeof(ns));
+	return ns;
+}
+
+static inline void item_set_corrected(struct item *i, int64_t ns)
+{
+	if (i->kind == ITEM_STOP)
+		memcpy(i->data + ITEM_CORRECTED_OFFSET, &ns, sizeof(ns));
+	else
+		i->other = (uint64_t)ns;
+	i->flags |= ITEM_CORRECTED;
 }
 
 /* Key of a runtime's span: unique over all sources.  Only for ids that item_id_valid accepts.  The

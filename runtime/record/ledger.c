@@ -42,23 +42,25 @@ const char *rec_counter_kind_name(enum rec_counter_kind kind)
 /* A recorder that died left counters older than its last records: those that these records passed
  * on their way take part in what was found. */
 static void catch_up(struct ledger *g, uint64_t found, enum rec_counter_id taken,
-	enum rec_counter_id before, enum rec_counter_id first)
+	enum rec_counter_id waiting, enum rec_counter_id before, enum rec_counter_id first)
 {
 	uint64_t more = found > g->value[taken] ? found - g->value[taken] : 0;
+	uint64_t waited = more < g->value[waiting] ? more : g->value[waiting];
 
 	g->value[taken] += more;
-	g->value[before] += more;
+	g->value[waiting] -= waited;
+	g->value[before] += more - waited;
 	if (first)
-		g->value[first] += more;
+		g->value[first] += more - waited;
 }
 
 void ledger_compare(struct ledger *g, const struct ledger_found *found)
 {
 	if (!found->ended && found->counted) {
-		catch_up(g, found->calls, REC_C_KERNEL_RECEIVED, REC_C_KERNEL_DONE,
-			REC_C_KERNEL_ENTERED);
+		catch_up(g, found->calls, REC_C_KERNEL_RECEIVED, REC_C_KERNEL_LEFT,
+			REC_C_KERNEL_DONE, REC_C_KERNEL_ENTERED);
 		catch_up(g, found->records - found->calls, REC_C_RUNTIME_DELIVERED,
-			REC_C_RUNTIME_EMITTED, REC_COUNTER_NONE);
+			REC_C_RUNTIME_UNREAD, REC_C_RUNTIME_EMITTED, REC_COUNTER_NONE);
 	}
 	uint64_t captured = g->value[REC_C_KERNEL_RECEIVED] + g->value[REC_C_RUNTIME_DELIVERED];
 	uint64_t known = found->records + g->value[REC_C_CUT_OUT] + g->value[REC_C_CUT_DAMAGED];
@@ -69,7 +71,8 @@ void ledger_compare(struct ledger *g, const struct ledger_found *found)
 		captured = known;
 	g->value[REC_C_RECORDING_CAPTURED] = captured;
 	g->value[REC_C_RECORDING_READ] = found->records;
-	if (captured > known && found->damaged)
+	/* A recorder that died may have counted what it did not write any more. */
+	if (captured > known && (found->damaged || !found->ended))
 		g->value[REC_C_RECORDING_DAMAGED] = captured - known;
 }
 
@@ -108,10 +111,19 @@ void ledger_add_process(struct ledger *g, const struct process *p)
 		{REC_C_MERGE_LATE, p->late},
 		{REC_C_MERGE_LATE_NS, p->late_ns},
 		{REC_C_MERGE_EXIT_MISSED, p->exit_missed},
+		{REC_C_MERGE_DEVICE_CLAMPED, p->causality},
+		{REC_C_MERGE_DEVICE_CLAMPED_NS, p->causality_ns},
+		{REC_C_MERGE_DEVICE_CORRECTED, p->corrected},
+		{REC_C_MERGE_DEVICE_ZERO, p->invalid[0]},
+		{REC_C_MERGE_DEVICE_BACKWARD, p->invalid[1]},
+		{REC_C_MERGE_DEVICE_BEFORE_SUBMIT, p->invalid[2]},
+		{REC_C_MERGE_DEVICE_AFTER_COLLECTION, p->invalid[3]},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		g->value[rows[i].id] += rows[i].value;
+	if (p->causality_max > g->value[REC_C_MERGE_DEVICE_CLAMPED_MAX])
+		g->value[REC_C_MERGE_DEVICE_CLAMPED_MAX] = p->causality_max;
 }
 
 void ledger_add_invalid(struct ledger *g, const struct session *s)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "proto/neuron_trace.pb-c.h"
+#include "runtime/base/file.h"
 #include "runtime/record/blind.h"
 #include "runtime/record/out.h"
 
@@ -22,6 +23,8 @@ struct parts {
 	Ntff__NtraceLedgerRow **row_list;
 	Ntff__NtraceClockStep *steps;
 	Ntff__NtraceClockStep **step_list;
+	Ntff__NtraceDeviceClock *clocks;
+	Ntff__NtraceDeviceClock **clock_list;
 	Ntff__InternedDataDb__IdMapEntry *names;
 	Ntff__InternedDataDb__IdMapEntry **name_list;
 	Ntff__InternedDataDb db, *db_list[1];
@@ -37,6 +40,8 @@ static void parts_free(struct parts *p)
 	free(p->row_list);
 	free(p->steps);
 	free(p->step_list);
+	free(p->clocks);
+	free(p->clock_list);
 	free(p->names);
 	free(p->name_list);
 }
@@ -91,17 +96,23 @@ static int add_ledger(Ntff__NtraceInfo *m, struct parts *p, const struct ledger 
 
 static int add_steps(Ntff__NtraceInfo *m, struct parts *p, const struct clock_map *c)
 {
+	size_t n = 0;
+
 	m->realtime_offset_ns = c->offset;
 	if (!ALLOCATE(p->steps, p->step_list, c->step_count))
 		return -ENOMEM;
 	for (size_t i = 0; i < c->step_count; i++) {
-		ntff__ntrace_clock_step__init(&p->steps[i]);
-		p->steps[i].boot_ns = c->steps[i].boot_ns;
-		p->steps[i].old_offset_ns = c->steps[i].old_offset;
-		p->steps[i].new_offset_ns = c->steps[i].new_offset;
-		p->step_list[i] = &p->steps[i];
+		m->suspended_ns += c->steps[i].suspended_ns;
+		if (c->steps[i].suspended_ns)
+			continue;
+		ntff__ntrace_clock_step__init(&p->steps[n]);
+		p->steps[n].boot_ns = c->steps[i].boot_ns;
+		p->steps[n].old_offset_ns = c->steps[i].old_offset;
+		p->steps[n].new_offset_ns = c->steps[i].new_offset;
+		p->step_list[n] = &p->steps[n];
+		n++;
 	}
-	m->n_clock_steps = c->step_count;
+	m->n_clock_steps = n;
 	m->clock_steps = p->step_list;
 	return 0;
 }
@@ -109,6 +120,49 @@ static int add_steps(Ntff__NtraceInfo *m, struct parts *p, const struct clock_ma
 static bool of_process(const struct session *l, uint32_t source, uint32_t pid)
 {
 	return l->sources[source].pid == pid; /* 0 when it is not known */
+}
+
+static int compare_clocks(const void *a, const void *b)
+{
+	const struct session_clock *x = *(const struct session_clock *const *)a;
+	const struct session_clock *y = *(const struct session_clock *const *)b;
+
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	return x->core < y->core ? -1 : x->core > y->core;
+}
+
+/* Clocks of the cores that this process's runtimes used. */
+static int add_clocks(Ntff__NtraceInfo *m, struct parts *p, const struct session *l, uint32_t pid)
+{
+	size_t n = 0;
+
+	if (!ALLOCATE(p->clocks, p->clock_list, l->device_clock_count))
+		return -ENOMEM;
+	_cleanup_free_ const struct session_clock **own =
+		calloc(l->device_clock_count + 1, sizeof(*own));
+	if (!own)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->device_clock_count; i++)
+		if (of_process(l, l->device_clocks[i].source, pid))
+			own[n++] = &l->device_clocks[i];
+	qsort(own, n, sizeof(*own), compare_clocks);
+	for (size_t i = 0; i < n; i++) {
+		const struct device_clock *c = &own[i]->clock;
+		Ntff__NtraceDeviceClock *to = &p->clocks[i];
+
+		ntff__ntrace_device_clock__init(to);
+		to->nc_idx = own[i]->core ? own[i]->core - 1u : UINT32_MAX;
+		to->points = c->total;
+		to->resets = c->resets;
+		to->drift_ppb = device_clock_drift(c);
+		to->residual_ns = c->residual;
+		to->bound_ns = c->bound;
+		p->clock_list[i] = to;
+	}
+	m->n_device_clocks = n;
+	m->device_clocks = p->clock_list;
+	return 0;
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -214,6 +268,8 @@ int out_trace_info(const struct session *s, const struct process *process,
 		rc = add_ledger(&m, &p, g);
 	if (rc == 0)
 		rc = add_steps(&m, &p, &s->clock);
+	if (rc == 0)
+		rc = add_clocks(&m, &p, s, process->pid);
 	if (rc == 0)
 		rc = add_names(&m, &p, s, process->pid);
 	if (rc == 0)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "proto/event_codec.h"
+#include "runtime/record/item.h"
 #include "runtime/record/map64.h"
 
 struct file_set;
@@ -22,11 +23,14 @@ struct process {
 	uint64_t events, written, announced, not_wanted;
 	uint64_t spans, kernel_spans, open_spans, device_runs;
 	uint64_t start_lost, clamped, clamped_ns, late, late_ns, exit_missed;
-	uint64_t calls, markers; /* numbered so far */
-	uint64_t last_time;	 /* of the newest record written */
-	size_t next_step;	 /* clock step that is still to be written */
-	struct pb_buf buf;	 /* encoded, not yet in the file */
-	struct file_set *files;	 /* NULL until there is something to write */
+	uint64_t invalid[ITEM_INVALID_KINDS];		 /* events of devices, by kind */
+	uint64_t corrected;				 /* times of devices */
+	uint64_t causality, causality_ns, causality_max; /* device runs moved to their submit */
+	uint64_t calls, markers;			 /* numbered so far */
+	uint64_t last_time;				 /* of the newest record written */
+	size_t next_step;	/* clock step that is still to be written */
+	struct pb_buf buf;	/* encoded, not yet in the file */
+	struct file_set *files; /* NULL until there is something to write */
 };
 
 struct processes {

@@ -44,6 +44,7 @@ void session_free(struct session *s)
 	for (size_t i = 0; i < s->mem_count; i++)
 		pb_buf_free(&s->mems[i].data);
 	free(s->mems);
+	free(s->device_clocks);
 	free(s->names);
 	free(s->name_text);
 	free(s->counters);

@@ -17,6 +17,7 @@
 #include "proto/event_codec.h"
 #include "runtime/base/sampler.h"
 #include "runtime/record/clock_map.h"
+#include "runtime/record/device_clock.h"
 #include "runtime/record/header.h"
 #include "runtime/record/map64.h"
 #include "runtime/record/recording.h"
@@ -42,6 +43,13 @@ struct session_source {
 	bool announced;	  /* has a REC_PROCESS */
 };
 
+/* The clock of one core, as one runtime saw it. */
+struct session_clock {
+	uint16_t source;
+	uint16_t core; /* + 1, 0 unknown */
+	struct device_clock clock;
+};
+
 /* Resident memory of a process, encoded as in host_mem.pb. */
 struct session_mem {
 	uint32_t pid;
@@ -58,10 +66,12 @@ struct session {
 	struct session_source *sources; /* by number */
 	uint16_t *announced;		/* numbers of sources with a REC_PROCESS, in their order */
 	struct session_mem *mems;
+	struct session_clock *device_clocks;
 	struct pb_buf cpu; /* encoded as in cpu_util.pb */
 	uint64_t cpu_messages;
 	size_t name_count, name_cap, name_bytes, name_bytes_cap, counter_count, counter_cap,
-		announced_count, announced_cap, mem_count, mem_cap;
+		announced_count, announced_cap, mem_count, mem_cap, device_clock_count,
+		device_clock_cap;
 	uint64_t read_done;  /* raw records found: runtime records and finished calls */
 	uint64_t read_calls; /* finished calls among them */
 	uint64_t read;	     /* all raw records found, invalid ones too */

@@ -48,6 +48,9 @@ struct wait {
 	uint64_t pair;		/* of the wait itself */
 	uint64_t link;		/* pair of the submit or execution, 0: none */
 	uint64_t execute_start; /* of its nrt_execute */
+	uint64_t link_told;	/* start of `link` as recorded */
+	uint64_t end_told;	/* end as recorded */
+	bool taken;		/* its run has come */
 	uint64_t before;	/* number + 1 of the wait before in the same bucket */
 	size_t thread;
 };
@@ -58,7 +61,7 @@ struct gaps {
 };
 
 struct submit {
-	uint64_t pair, start;
+	uint64_t pair, start, told;
 	struct gaps gaps; /* so far */
 	uint32_t core;
 	bool pending;
@@ -66,6 +69,7 @@ struct submit {
 
 struct thread {
 	uint64_t execute, execute_start, execute_end; /* the last nrt_execute; pair 0: none */
+	uint64_t execute_told;			      /* its start as recorded */
 	uint32_t execute_core;
 	struct gaps gaps;		    /* when it began */
 	struct submit submits[PER_EXECUTE]; /* in it */
@@ -163,8 +167,8 @@ static bool is_whole(
 	return from == core ? s->gaps[core] == since->core : s->all_gaps == since->all;
 }
 
-static void add_submit(
-	struct submits *s, struct thread *t, uint32_t core, uint64_t pair, uint64_t time)
+static void add_submit(struct submits *s, struct thread *t, uint32_t core, uint64_t pair,
+	uint64_t time, uint64_t told)
 {
 	struct recent *r = &s->recent[core];
 
@@ -176,6 +180,7 @@ static void add_submit(
 		memmove(&t->submits[0], &t->submits[1], --t->count * sizeof(t->submits[0]));
 	t->submits[t->count++] = (struct submit){.pair = pair,
 		.start = time,
+		.told = told,
 		.gaps = gaps_of(s, core),
 		.core = core,
 		.pending = t->execute_end == OPEN};
@@ -195,10 +200,12 @@ static uint64_t *bucket(const struct submits *s, uint64_t key)
 
 /* The submit to this core in the thread's nrt_execute before a time, or the nrt_execute; 0 when records
  * are missing since. */
-static uint64_t link_of(
-	const struct submits *s, const struct thread *t, uint32_t core, uint64_t before)
+static uint64_t link_of(const struct submits *s, const struct thread *t, uint32_t core,
+	uint64_t before, uint64_t *ret_told)
 {
 	uint64_t best = t->execute, start = 0;
+
+	*ret_told = t->execute_told;
 	bool whole = is_whole(s, &t->gaps, t->execute_core, core);
 
 	for (unsigned i = 0; i < t->count; i++) {
@@ -207,6 +214,7 @@ static uint64_t link_of(
 		if ((u->core == core || u->core == 0) && u->start <= before && u->start >= start) {
 			best = u->pair;
 			start = u->start;
+			*ret_told = u->told;
 			whole = is_whole(s, &u->gaps, u->core, core);
 		}
 	}
@@ -222,7 +230,7 @@ static void add_wait(struct submits *s, struct thread *t, uint32_t core, uint64_
 	*w = (struct wait){.key = key, .start = time, .end = OPEN, .pair = pair, .before = *b};
 	w->thread = (size_t)(t - s->threads);
 	if (inside_execute(t, time)) {
-		w->link = link_of(s, t, core, time);
+		w->link = link_of(s, t, core, time, &w->link_told);
 		w->execute_start = t->execute_start;
 	}
 	*b = t->wait = ++s->wait_count;
@@ -234,10 +242,10 @@ static struct wait *wait_by_number(const struct submits *s, uint64_t number)
 }
 
 /* The wait for this run, or NULL. */
-static const struct wait *find_wait(const struct submits *s, const struct submits_run *run)
+static struct wait *find_wait(const struct submits *s, const struct submits_run *run)
 {
 	uint64_t key = wait_key(run->core, run->exec_id), number = *bucket(s, key);
-	const struct wait *during = NULL, *after = NULL, *w;
+	struct wait *during = NULL, *after = NULL, *w;
 
 	for (unsigned i = 0; i < MAX_CHAIN && (w = wait_by_number(s, number)); i++) {
 		number = w->before < number ? w->before : 0;
@@ -254,22 +262,28 @@ static const struct wait *find_wait(const struct submits *s, const struct submit
 /* ---- what is told ------------------------------------------------------------------------- */
 
 int submits_start(struct submits *s, uint32_t type, uint32_t core, uint32_t tid, uint64_t pair,
-	uint64_t time, uint32_t exec_id)
+	uint64_t time, uint64_t told, uint32_t exec_id)
 {
 	struct thread *t = thread_of(s, tid);
 
 	if (!t)
 		return -ENOMEM;
 	if (type == TRACE_EXECUTE_API)
-		*t = (struct thread){.execute = pair, .execute_start = time, .execute_end = OPEN};
+		*t = (struct thread){.execute = pair,
+			.execute_start = time,
+			.execute_end = OPEN,
+			.execute_told = told,
+			.execute_core = core,
+			.gaps = gaps_of(s, core)};
 	else if (type == TRACE_MODEL_SUBMIT)
-		add_submit(s, t, core, pair, time);
+		add_submit(s, t, core, pair, time, told);
 	else
 		add_wait(s, t, core, pair, time, exec_id);
 	return 0;
 }
 
-void submits_stop(struct submits *s, uint32_t type, uint32_t tid, uint64_t pair, uint64_t time)
+void submits_stop(
+	struct submits *s, uint32_t type, uint32_t tid, uint64_t pair, uint64_t time, uint64_t told)
 {
 	struct thread *t = find_thread(s, tid);
 	struct wait *w;
@@ -281,8 +295,10 @@ void submits_stop(struct submits *s, uint32_t type, uint32_t tid, uint64_t pair,
 		for (unsigned i = 0; i < t->count; i++)
 			t->submits[i].pending = false;
 	}
-	if (type == TRACE_EXEC_WAIT && (w = wait_by_number(s, t->wait)) && w->pair == pair)
+	if (type == TRACE_EXEC_WAIT && (w = wait_by_number(s, t->wait)) && w->pair == pair) {
 		w->end = time;
+		w->end_told = told;
+	}
 }
 
 void submits_gap(struct submits *s, uint32_t core)
@@ -295,17 +311,61 @@ void submits_gap(struct submits *s, uint32_t core)
 				s->threads[i].submits[k].pending = false;
 }
 
+/* The run that this wait is for has come. */
+static void settle(struct submits *s, const struct wait *w)
+{
+	struct thread *t = &s->threads[w->thread];
+
+	for (unsigned i = 0; i < t->count; i++)
+		if (t->submits[i].pair == w->link)
+			t->submits[i].pending = false;
+}
+
+static bool fits(const struct wait *w, const struct submits_run *run)
+{
+	return w && w->link && w->execute_start <= run->end + CLOCK_SLACK_NS;
+}
+
 bool submits_exact(struct submits *s, const struct submits_run *run, uint64_t *ret_pair)
 {
 	const struct wait *w = find_wait(s, run);
 
-	if (!w || !w->link || w->execute_start > run->end + CLOCK_SLACK_NS)
+	if (!fits(w, run))
 		return false;
 	*ret_pair = w->link;
-	struct thread *t = &s->threads[w->thread];
-	for (unsigned i = 0; i < t->count; i++)
-		if (t->submits[i].pair == w->link)
-			t->submits[i].pending = false;
+	settle(s, w);
+	return true;
+}
+
+/* The newest wait for a run of this name that has not come yet, or NULL. */
+static struct wait *find_awaited(const struct submits *s, const struct submits_run *run)
+{
+	uint64_t key = wait_key(run->core, run->exec_id), number = *bucket(s, key);
+	struct wait *w;
+
+	for (unsigned i = 0; i < MAX_CHAIN && (w = wait_by_number(s, number)); i++) {
+		number = w->before < number ? w->before : 0;
+		if (w->key == key && !w->taken)
+			return w;
+	}
+	return NULL;
+}
+
+bool submits_cause(
+	struct submits *s, const struct submits_run *run, bool possible, struct submits_cause *ret)
+{
+	struct wait *w = possible ? find_wait(s, run) : NULL;
+
+	/* By its times it belongs to none; by its name it may. */
+	if (!fits(w, run))
+		w = find_awaited(s, run);
+	if (!w)
+		return false;
+	w->taken = true;
+	settle(s, w);
+	*ret = (struct submits_cause){.pair = w->link,
+		.start = w->link_told,
+		.collected = w->end == OPEN ? 0 : w->end_told};
 	return true;
 }
 

@@ -24,11 +24,12 @@ struct submits *submits_new(void);
 void submits_free(struct submits *s);
 
 /* A start and a stop of the types that matter (submits_wanted), by their pair.  core: + 1, 0 unknown.
- * 0 or -ENOMEM. */
+ * time: as written; told: as recorded.  0 or -ENOMEM. */
 bool submits_wanted(uint32_t type);
 int submits_start(struct submits *s, uint32_t type, uint32_t core, uint32_t tid, uint64_t pair,
-	uint64_t time, uint32_t exec_id);
-void submits_stop(struct submits *s, uint32_t type, uint32_t tid, uint64_t pair, uint64_t time);
+	uint64_t time, uint64_t told, uint32_t exec_id);
+void submits_stop(struct submits *s, uint32_t type, uint32_t tid, uint64_t pair, uint64_t time,
+	uint64_t told);
 
 /* Records of this core were lost, stops perhaps among them: what is awaited may never come. */
 void submits_gap(struct submits *s, uint32_t core);
@@ -40,6 +41,16 @@ struct submits_run {
 
 /* The span that submitted a run, by its (core, exec_id); false when no wait tells. */
 bool submits_exact(struct submits *s, const struct submits_run *run, uint64_t *ret_pair);
+/* What must have happened before a run and after it; times as recorded. */
+struct submits_cause {
+	uint64_t pair, start; /* of its submit; pair 0: not known */
+	uint64_t collected;   /* end of the wait for it; 0: not known */
+};
+
+/* The cause of a run that has come now, by its (core, exec_id); false when no wait tells.  Its times
+ * need not be possible; when they are known not to be (possible false), they choose nothing. */
+bool submits_cause(
+	struct submits *s, const struct submits_run *run, bool possible, struct submits_cause *ret);
 /* The last submit to the core that began before the run ended. */
 bool submits_inferred(const struct submits *s, const struct submits_run *run, uint64_t *ret_pair);
 

@@ -453,7 +453,7 @@ static int at_instant(struct timeline *t, struct process *p, const struct item *
 			return rc;
 		out.parent = s ? parent_at(t, s, s->depth) : 0;
 	}
-	return write_event(t, p, i, &out, 1);
+	return write_event(t, p, i, &out, i->flags & ITEM_BOTH ? 2 : 1);
 }
 
 /* Clock steps before a time. */

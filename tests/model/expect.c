@@ -28,6 +28,7 @@ static struct want *add_want(
 		.start_at = WANT_NONE,
 		.stop_at = WANT_NONE,
 		.closed_at = WANT_NONE,
+		.shown_at = WANT_NONE,
 		.doubt_at = WANT_NONE};
 	return w;
 }
@@ -107,14 +108,15 @@ static void find_call(struct expect *x, uint32_t index)
 		if (r->kind == RECORD_DONE) {
 			done = r;
 		} else {
-			told = told ? told : r;
+			told = told || done ? told : r;
 			told_count++;
 		}
 	}
 	if (!done && !told)
 		return;
+	/* An announcement that came first is the start. */
 	struct want *w = add_want(x, WANT_KERNEL, done ? WANT_SPAN : WANT_OPEN, index);
-	w->first = told && (!done || told->said <= c->from) ? told : done;
+	w->first = told ? told : done;
 	w->last = done;
 	w->tid = w->began = c->tid;
 	w->place = c->cpu;
@@ -182,6 +184,15 @@ static uint64_t seq_of(const struct want *w, enum want_form f)
 	return f == AT_ZERO_STOP && w->stop_seq > w->seq ? w->stop_seq : w->seq;
 }
 
+/* Announcements are made by the reader, which counts as the last CPU. */
+static uint32_t place_of(const struct want *w, enum want_form f)
+{
+	return f != AT_STOP && f != AT_ZERO_STOP && w->side == WANT_KERNEL &&
+			       w->first->kind == RECORD_ANNOUNCE
+		       ? 0xffff
+		       : w->place;
+}
+
 static int compare_ties(
 	const struct want *a, enum want_form f, const struct want *b, enum want_form g)
 {
@@ -190,7 +201,7 @@ static int compare_ties(
 	if (c == 0)
 		c = compare_u64(a->source, b->source);
 	if (c == 0)
-		c = compare_u64(a->place, b->place);
+		c = compare_u64(place_of(a, f), place_of(b, g));
 	return c ? c : compare_u64(seq_of(a, f), seq_of(b, g));
 }
 
@@ -232,9 +243,20 @@ static void find_places(struct expect *x)
 	}
 }
 
-/* Where does the thread show that this span, whose stop was lost, must have ended?  `any`: also by
- * spans that went on to another thread, which nobody knows while they run. */
-static uint32_t closed_by(const struct expect *x, const struct want *o, bool any)
+/* Does the start of w show that o, of the same thread, has ended or lost its stop? */
+static bool ends(const struct want *w, const struct want *o)
+{
+	/* A driver call ends when the thread does anything. */
+	if (o->side == WANT_KERNEL)
+		return true;
+	/* Another of its type starts, or another runtime has the thread. */
+	return w->side == WANT_RUNTIME && w->kind <= WANT_OPEN &&
+	       (w->type == o->type || w->source != o->source);
+}
+
+/* Where has a span certainly ended whose stop was lost?  `any`: also by what spans show that went on to
+ * another thread, which nobody knows while they run. */
+static uint32_t ended_by(const struct expect *x, const struct want *o, bool any, bool starts_only)
 {
 	uint32_t at = WANT_NONE;
 
@@ -243,36 +265,21 @@ static uint32_t closed_by(const struct expect *x, const struct want *o, bool any
 
 		if (w == o || (any ? w->began : w->tid) != o->began || w->side == WANT_MARKER)
 			continue;
-		/* The span around it stops. */
-		if (w->kind == WANT_SPAN && w->start_at < o->start_at && w->stop_at > o->start_at &&
-			w->stop_at < at)
-			at = w->stop_at;
-		if (w->start_at < o->start_at || w->start_at >= at)
-			continue;
-		/* Another of its type starts, or another runtime has the thread; a driver call ends
-		 * when the thread does anything. */
-		if (o->side == WANT_KERNEL ||
-			(w->side == WANT_RUNTIME && w->kind <= WANT_OPEN &&
-				(w->type == o->type || w->source != o->source)))
+		if (w->start_at > o->start_at && w->start_at < at && ends(w, o))
 			at = w->start_at;
+		/* The span around it stops. */
+		if (!starts_only && w->kind == WANT_SPAN && w->start_at < o->start_at &&
+			w->stop_at > o->start_at && w->stop_at < at)
+			at = w->stop_at;
 	}
 	return at;
 }
 
-static void close_open(struct expect *x)
+/* What began inside an open span has ended when that has. */
+static void close_inner(struct expect *x)
 {
 	bool changed = true;
 
-	for (uint32_t i = 0; i < x->count; i++) {
-		struct want *w = &x->wants[i];
-
-		if (w->kind > WANT_OPEN || !w->began)
-			continue;
-		if (w->kind == WANT_OPEN)
-			w->closed_at = closed_by(x, w, false);
-		w->doubt_at = closed_by(x, w, true);
-	}
-	/* What began inside an open span has ended when that has. */
 	while (changed) {
 		changed = false;
 		for (uint32_t i = 0; i < x->count; i++)
@@ -280,20 +287,53 @@ static void close_open(struct expect *x)
 				struct want *o = &x->wants[i];
 				const struct want *p = &x->wants[k];
 
-				if (o->kind > WANT_OPEN || p->kind > WANT_OPEN || !o->began ||
-					o->began != p->began || p->start_at >= o->start_at)
+				if (o->kind != WANT_OPEN || p->kind != WANT_OPEN || !o->tid ||
+					o->tid != p->tid || p->start_at >= o->start_at ||
+					p->closed_at <= o->start_at || p->closed_at >= o->closed_at)
 					continue;
-				if (o->kind == WANT_OPEN && p->kind == WANT_OPEN &&
-					p->closed_at > o->start_at && p->closed_at < o->closed_at) {
-					o->closed_at = p->closed_at;
-					changed = true;
-				}
-				if (p->doubt_at > o->start_at && p->doubt_at < o->doubt_at) {
-					o->doubt_at = p->doubt_at;
-					changed = true;
-				}
+				o->closed_at = p->closed_at;
+				changed = true;
 			}
 	}
+}
+
+/* Where could a span be taken for one whose stop was lost: when it shows itself to have ended, or one
+ * around it does.  A span that goes on to another thread shows it too, unless that is known. */
+static void doubt(struct expect *x, struct want *o)
+{
+	o->doubt_at = ended_by(x, o, true, false);
+	for (uint32_t i = 0; i < x->count; i++) {
+		const struct want *p = &x->wants[i];
+
+		if (p->kind > WANT_OPEN || p->began != o->began || p->start_at >= o->start_at ||
+			p->shown_at <= o->start_at || p->stop_at <= o->start_at)
+			continue;
+		for (uint32_t k = 0; k < x->count; k++) {
+			const struct want *w = &x->wants[k];
+
+			if (w->began == o->began && w->start_at > o->start_at &&
+				w->start_at < o->doubt_at && w->start_at <= p->shown_at &&
+				w->start_at < p->stop_at && w->side != WANT_MARKER && ends(w, p))
+				o->doubt_at = w->start_at;
+		}
+	}
+}
+
+static void close_open(struct expect *x)
+{
+	for (uint32_t i = 0; i < x->count; i++) {
+		struct want *w = &x->wants[i];
+
+		if (w->kind > WANT_OPEN || !w->began)
+			continue;
+		if (w->kind == WANT_OPEN)
+			w->closed_at = ended_by(x, w, false, false);
+		w->shown_at = ended_by(x, w, false, true);
+	}
+	close_inner(x);
+	for (uint32_t i = 0; i < x->count; i++)
+		if (x->wants[i].kind <= WANT_OPEN && x->wants[i].began)
+			doubt(x, &x->wants[i]);
 }
 
 void expect_order(struct expect *x)
@@ -368,7 +408,7 @@ struct driver_sums expect_sums(const struct expect *x, uint32_t want)
 	const struct want *s = &x->wants[want], *copies[MODEL_CALLS];
 	struct driver_sums sum = {0};
 	unsigned count = 0;
-	uint32_t last = 0;
+	uint32_t last = 0, last_stop = 0;
 
 	if (s->side != WANT_RUNTIME || s->kind != WANT_SPAN || !s->tid)
 		return sum;
@@ -384,7 +424,10 @@ struct driver_sums expect_sums(const struct expect *x, uint32_t want)
 			sum.errors++;
 			if (w->start_at >= last)
 				sum.last_error = c->result;
+			if (w->stop_at >= last_stop)
+				sum.other_error = c->result;
 			last = w->start_at > last ? w->start_at : last;
+			last_stop = w->stop_at > last_stop ? w->stop_at : last_stop;
 		} else if (c->request == NEURON_IOCTL_MEM_BUF_COPY64) {
 			sum.dma_bytes += c->bytes;
 			copies[count++] = w;
@@ -457,37 +500,56 @@ static uint32_t last_submit(
 	return best;
 }
 
-/* Do all records of the ring between the starts of two spans follow each other? */
-static bool has_gap(const struct expect *x, const struct want *a, const struct want *b)
+static bool was_read(const struct model *m, const struct model_span *p, uint64_t seq)
 {
-	const struct model *m = x->m;
-	const struct model_span *p = &m->spans[a->index];
-	uint64_t seen = 0, from = a->first->seq, to = b->first->seq;
-
 	for (uint32_t i = 0; i < m->record_count; i++) {
 		const struct model_record *r = &m->records[i];
 
-		if (r->source != p->source || !r->read || r->invalid || r->copy ||
-			m->spans[r->index].nc != p->nc)
-			continue;
-		seen += r->seq >= from && r->seq <= to;
+		if (r->source == p->source && r->seq == seq && r->read && !r->invalid &&
+			m->spans[r->index].nc == p->nc)
+			return true;
 	}
-	return to < from || seen < to - from + 1;
+	return false;
 }
 
-uint32_t expect_link(const struct expect *x, uint32_t index, bool *ret_exact, bool *ret_gap)
+/* Is a record of the ring missing between the starts of two spans? */
+static bool has_gap(const struct expect *x, const struct want *a, const struct want *b)
+{
+	for (uint64_t seq = a->first->seq; seq < b->first->seq; seq++)
+		if (!was_read(x->m, &x->m->spans[a->index], seq))
+			return true;
+	return false;
+}
+
+uint32_t expect_link(const struct expect *x, uint32_t index, bool *ret_exact)
 {
 	const struct want *run = &x->wants[index], *wait = find_wait(x, run);
 	const struct want *execute = wait ? execute_around(x, wait) : NULL;
-	uint32_t link;
+	uint32_t link = WANT_NONE;
 
-	*ret_gap = false;
 	*ret_exact = execute && execute->start <= run->end;
-	if (!*ret_exact)
-		return last_submit(x, run, NULL, run->end);
-	link = last_submit(x, run, execute, wait->start);
-	if (link == WANT_NONE)
-		link = (uint32_t)(execute - x->wants);
-	*ret_gap = has_gap(x, &x->wants[link], wait);
+	if (*ret_exact) {
+		link = last_submit(x, run, execute, wait->start);
+		if (link == WANT_NONE)
+			link = (uint32_t)(execute - x->wants);
+		*ret_exact = !has_gap(x, &x->wants[link], wait);
+	}
 	return link;
+}
+
+bool expect_may_infer(const struct expect *x, uint32_t index, uint32_t link)
+{
+	const struct want *run = &x->wants[index];
+	const struct model_span *p = &x->m->spans[run->index];
+	/* Its end is known to a bound, and may have been moved for being late. */
+	uint64_t low = (p->said_to < run->end ? p->said_to : run->end) - p->bound;
+	uint64_t high = (p->said_to > run->end ? p->said_to : run->end) + p->bound;
+	uint32_t last = last_submit(x, run, NULL, low);
+
+	if (link == last)
+		return true;
+	if (link == WANT_NONE || !is_span(&x->wants[link], TRACE_MODEL_SUBMIT, run->source) ||
+		x->wants[link].place != run->place || x->wants[link].start > high)
+		return false;
+	return last == WANT_NONE || x->wants[link].start >= x->wants[last].start;
 }

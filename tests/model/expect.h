@@ -28,7 +28,8 @@ struct want {
 	uint32_t source, place, type;
 	uint32_t start_at, stop_at; /* in the order of all that is written */
 	uint32_t closed_at;	    /* open spans: where they have certainly ended */
-	uint32_t doubt_at;	    /* whole spans: where they would have, had they been open */
+	uint32_t shown_at;	    /* where another start surely shows that it has ended */
+	uint32_t doubt_at;	    /* where it can first be taken for one that lost its stop */
 	int64_t old_step, new_step;
 };
 
@@ -53,7 +54,7 @@ struct expect {
 
 struct driver_sums {
 	uint64_t ioctls, ioctl_ns, copies, dma_bytes, dma_ns, errors;
-	int32_t last_error;
+	int32_t last_error, other_error; /* of the call that began last, and that ended last */
 };
 
 /* The spans and instants of a process, from what is left of the recording. */
@@ -66,8 +67,9 @@ uint32_t expect_parent(const struct expect *x, uint32_t want, uint32_t before);
 /* Does span `outer` contain span or instant `inner`? */
 bool expect_contains(const struct expect *x, const struct want *outer, const struct want *inner);
 struct driver_sums expect_sums(const struct expect *x, uint32_t want);
-/* What a device run must link to; WANT_NONE: nothing.  *ret_gap: records of the core's ring are missing
- * between it and the wait that tells, so that the execution may have been another. */
-uint32_t expect_link(const struct expect *x, uint32_t run, bool *ret_exact, bool *ret_gap);
+/* What a device run must link to exactly, if anything. */
+uint32_t expect_link(const struct expect *x, uint32_t run, bool *ret_exact);
+/* May it be inferred that a run belongs to this submit, or (WANT_NONE) to none? */
+bool expect_may_infer(const struct expect *x, uint32_t run, uint32_t link);
 
 #endif

@@ -215,7 +215,9 @@ struct model {
 	uint32_t sequence_count;
 	struct model_frame frames[MODEL_FRAMES];
 	uint32_t frame_count;
+	uint32_t last_frame;  /* from here on the last counters and the end, which are not harmed */
 	bool killed, damaged; /* what was done to the recording */
+	bool verbose;	      /* shows the file that is wrong */
 
 	char what[512]; /* the first thing that is wrong */
 };
@@ -230,12 +232,14 @@ bool model_fail(struct model *m, const char *format, ...) __attribute__((format(
 
 /* truth.c: the world and all records, those that will be lost marked. */
 void model_make(struct model *m);
+/* fate.c, for truth.c */
+void model_fates(struct model *m);
 
 /* emit.c */
 /* Frames from records; `weave` chooses how those of different sources lie between each other and how
  * large the batches are. */
 void model_weave(struct model *m, uint64_t weave);
-/* Writes a recording to `path`, harms it as the features say, and notes what is left of it. */
+/* write.c: writes a recording to `path`, harms it as the features say, and notes what is left of it. */
 bool model_write(struct model *m, const char *path);
 void model_free_frames(struct model *m);
 

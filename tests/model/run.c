@@ -107,15 +107,13 @@ static bool try_world(
 	if (!m)
 		abort();
 	snprintf(dir.dir, sizeof(dir.dir), "%s", run->dir);
-	*m = (struct model){.seed = seed, .features = chosen, .size = size};
+	*m = (struct model){
+		.seed = seed, .features = chosen, .size = size, .verbose = run->verbose};
 	model_make(m);
 	ok = deliver(m, &dir, 1, "a", &results[0]);
 	if (ok && twin)
 		ok = deliver(m, &dir, 2, "b", &results[1]) &&
 		     same_outputs(m, &results[0], &results[1]);
-	if (run->verbose)
-		printf("seed %" PRIu64 ": %u spans, %u calls, %u records, %u frames\n", seed,
-			m->span_count, m->call_count, m->record_count, m->frame_count);
 	snprintf(what, 512, "%s", m->what);
 	merge_result_free(&results[0]);
 	merge_result_free(&results[1]);
@@ -134,9 +132,9 @@ bool model_seed(const struct model_run *run, uint64_t seed, char what[1024])
 	struct model_run quiet = *run;
 	char why[512], list[256] = "";
 
-	if (try_world(run, seed, chosen, size, why))
-		return true;
 	quiet.verbose = false;
+	if (try_world(&quiet, seed, chosen, size, why))
+		return true;
 	for (unsigned f = 0; f < MODEL_FEATURE_COUNT; f++) {
 		char other[512];
 
@@ -153,6 +151,8 @@ bool model_seed(const struct model_run *run, uint64_t seed, char what[1024])
 		size--;
 		memcpy(why, other, sizeof(why));
 	}
+	if (run->verbose)
+		try_world(run, seed, chosen, size, why);
 	for (unsigned f = 0; f < MODEL_FEATURE_COUNT; f++)
 		if (chosen >> f & 1)
 			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",

@@ -17,7 +17,7 @@
 #define MAX_DEPTH 4u
 #define DEVICE_BRACKET_NS 40u /* half of the bracket in which a device clock is read */
 
-enum { RNG_WORLD = 1, RNG_FATE, RNG_LATE };
+enum { RNG_WORLD = 1 };
 
 struct thread {
 	struct model *m;
@@ -420,6 +420,24 @@ static void make_source(struct model *m, struct rng *r, uint32_t source)
 	}
 }
 
+/* A process's runtimes follow each other: no thread id is used twice at a time. */
+static void begin_after_others(struct model *m, uint32_t source)
+{
+	struct model_source *s = &m->sources[source];
+	uint64_t length = s->end - s->begin;
+
+	for (uint32_t i = 0; i < m->record_count; i++) {
+		const struct model_record *r = &m->records[i];
+		uint32_t process = r->source < MODEL_SOURCES ? m->spans[r->index].process
+							     : m->calls[r->index].process;
+
+		if (process == s->process && s->begin < r->emit + 20 * m->scale)
+			s->begin = r->emit + 20 * m->scale;
+	}
+	if (s->end < s->begin)
+		s->end = s->begin + length / 2;
+}
+
 static void make_processes(struct model *m, struct rng *r)
 {
 	m->process_count = model_has(m, WITH_PROCESSES) ? 2 + rng_below(r, 2) : 1;
@@ -432,7 +450,7 @@ static void make_processes(struct model *m, struct rng *r)
 
 			m->sources[m->source_count] = (struct model_source){.process = p,
 				.number = REC_SOURCE_RUNTIME0 + m->source_count,
-				.begin = i * length + (i ? 30 * m->scale : 0),
+				.begin = i * length + (i ? 30 * m->scale : 1000),
 				.end = (i + 1) * length - 30 * m->scale};
 			m->source_count++;
 		}
@@ -479,201 +497,24 @@ static void choose_option(struct model *m, struct rng *r)
 	if (model_has(m, WITH_OPTION))
 		m->options.kernel_events =
 			rng_one_in(r, 2) ? MERGE_KERNEL_EXTENDED : MERGE_KERNEL_OFF;
-}
-
-/* ---- fates ---------------------------------------------------------------------------------------- */
-
-/* Orders records as their rings do. */
-static int compare_emission(const struct model_record *a, const struct model_record *b)
-{
-	if (a->emit != b->emit)
-		return a->emit < b->emit ? -1 : 1;
-	if (a->order != b->order)
-		return a->order < b->order ? -1 : 1;
-	return a->copy - b->copy;
-}
-
-static void sort_records(struct model *m)
-{
-	for (uint32_t gap = m->record_count / 2; gap > 0; gap /= 2)
-		for (uint32_t i = gap; i < m->record_count; i++) {
-			struct model_record r = m->records[i];
-			uint32_t k = i;
-
-			for (; k >= gap && compare_emission(&m->records[k - gap], &r) > 0; k -= gap)
-				m->records[k] = m->records[k - gap];
-			m->records[k] = r;
-		}
-}
-
-static bool is_runtime(const struct model_record *r)
-{
-	return r->source < MODEL_SOURCES;
-}
-
-/* Does order of emission decide about this record's links? */
-static bool matters_for_links(const struct model_span *p)
-{
-	return p->type == TRACE_DEVICE_EXEC || p->type == TRACE_EXECUTE_API ||
-	       p->type == TRACE_MODEL_SUBMIT || p->type == TRACE_EXEC_WAIT;
-}
-
-static void lose_calls(struct model *m, struct rng *r)
-{
-	uint32_t seq[MODEL_CPUS] = {0};
-
-	for (uint32_t i = 0; i < m->record_count; i++) {
-		struct model_record *rec = &m->records[i];
-		struct model_call *c = &m->calls[rec->index];
-
-		if (rec->kind != RECORD_DONE)
-			continue;
-		if (model_has(m, WITH_RING_FULL) && rng_one_in(r, 6)) {
-			static const enum model_fate fates[] = {
-				CALL_RING_FULL, CALL_RING_FULL, CALL_INFLIGHT_FULL, CALL_EXIT_LOST};
-
-			c->fate = fates[rng_below(r, 4)];
-			/* A call that is not in the table of open calls cannot be announced. */
-			if (c->fate == CALL_INFLIGHT_FULL && c->announcements)
-				c->fate = CALL_RING_FULL;
-		}
-		/* A number is taken when a record is due. */
-		if (c->fate == CALL_RECORDED || c->fate == CALL_RING_FULL)
-			c->seq = seq[c->cpu]++;
-		rec->seq = c->seq;
-		if (c->fate == CALL_RING_FULL)
-			rec->lost = REC_C_KERNEL_RING_FULL;
-		else if (c->fate == CALL_INFLIGHT_FULL)
-			rec->lost = REC_C_KERNEL_INFLIGHT_FULL;
-		else if (c->fate == CALL_EXIT_LOST)
-			rec->lost = REC_C_KERNEL_EXIT_LOST;
-	}
-}
-
-static uint32_t core_place(const struct model *m, const struct model_record *r)
-{
-	uint32_t nc = m->spans[r->index].nc;
-
-	return nc == TRACE_NC_UNKNOWN ? MODEL_CORES : nc;
-}
-
-/* Runs of records overwritten, single ones lost in other ways. */
-static void lose_records(struct model *m, struct rng *r)
-{
-	uint32_t run[MODEL_SOURCES][MODEL_CORES + 1] = {{0}};
-
-	for (uint32_t i = 0; i < m->record_count; i++) {
-		struct model_record *rec = &m->records[i];
-		uint32_t *left;
-
-		if (!is_runtime(rec))
-			continue;
-		left = &run[rec->source][core_place(m, rec)];
-		if (*left == 0 && rng_one_in(r, 25))
-			*left = 1 + rng_below(r, 6);
-		if (*left) {
-			--*left;
-			rec->lost = REC_C_RUNTIME_OVERWRITTEN;
-		} else if (rng_one_in(r, 40)) {
-			rec->lost = rng_one_in(r, 2) ? REC_C_RUNTIME_SLOT_BUSY
-						     : REC_C_RUNTIME_ABANDONED;
-		}
-	}
-}
-
-/* The other record of a span, NULL: there is none. */
-static struct model_record *partner(struct model *m, const struct model_record *r)
-{
-	for (uint32_t i = 0; i < m->record_count; i++) {
-		struct model_record *p = &m->records[i];
-
-		if (p != r && is_runtime(p) == is_runtime(r) && p->index == r->index &&
-			p->kind != r->kind)
-			return p;
-	}
-	return NULL;
-}
-
-/* Holds a few records back, so that their source's watermark passes them by.  A start that comes when
- * the watermark has passed its stop, and executions, whose links depend on the order of emission,
- * are left alone. */
-static void make_late(struct model *m, struct rng *r)
-{
-	uint64_t tick = m->ticks[1] - m->ticks[0];
-
-	for (unsigned n = 2 + rng_below(r, 6); n > 0; n--) {
-		struct model_record *rec = &m->records[rng_below(r, m->record_count)];
-		uint64_t emit = rec->emit + (1 + rng_below(r, 5)) * tick;
-
-		if (rec->lost || rec->copy || rec->late || rec->kind == RECORD_ANNOUNCE)
-			continue;
-		if (rec->kind == RECORD_DONE && m->calls[rec->index].announcements)
-			continue;
-		if (is_runtime(rec) && matters_for_links(&m->spans[rec->index]))
-			continue;
-		if (rec->kind == RECORD_START) {
-			const struct model_record *stop = partner(m, rec);
-
-			if (!stop || stop->emit < emit)
-				continue;
-		}
-		rec->late = true;
-		rec->emit = emit;
-		rec->order = m->record_count + n;
-	}
-}
-
-static void make_twice(struct model *m, struct rng *r)
-{
-	uint32_t count = m->record_count;
-
-	for (uint32_t i = 0; i < count && m->record_count + 1 < MODEL_RECORDS; i++) {
-		struct model_record *rec = &m->records[i];
-
-		if (is_runtime(rec) && !rec->lost && !rec->late && rng_one_in(r, 25)) {
-			struct model_record *copy = &m->records[m->record_count++];
-
-			*copy = *rec;
-			copy->copy = true;
-		}
-	}
-}
-
-static void make_invalid(struct model *m, struct rng *r)
-{
-	for (uint32_t i = 0; i < m->record_count; i++) {
-		struct model_record *rec = &m->records[i];
-
-		rec->invalid = rec->kind != RECORD_ANNOUNCE && !rec->copy && !rec->lost &&
-			       !rec->late && rng_one_in(r, 40);
-	}
-}
-
-static void number_records(struct model *m)
-{
-	for (uint32_t i = 0; i < m->record_count; i++) {
-		struct model_record *rec = &m->records[i];
-
-		if (!is_runtime(rec))
-			continue;
-		uint64_t *next = &m->sources[rec->source].next_seq[core_place(m, rec)];
-		/* A copy is the same record: it follows at once, see compare_emission. */
-		rec->seq = rec->copy ? *next : ++*next;
-	}
+	/* So little that what waits goes to a file. */
+	if (rng_one_in(r, 4))
+		m->options.held_bytes = 4096u << rng_below(r, 5);
 }
 
 void model_make(struct model *m)
 {
-	struct rng world = rng_for(m->seed, RNG_WORLD), fate = rng_for(m->seed, RNG_FATE),
-		   late = rng_for(m->seed, RNG_LATE);
+	struct rng world = rng_for(m->seed, RNG_WORLD);
 	static const uint64_t scales[] = {10, 1000, 100000};
 
 	m->scale = scales[rng_below(&world, 3)];
 	m->end = (100 + 60 * m->size) * m->scale;
 	m->tick_count = 6 + rng_below(&world, MODEL_TICKS - 16);
 	make_processes(m, &world);
-	for (uint32_t s = 0; s < m->source_count; s++)
+	for (uint32_t s = 0; s < m->source_count; s++) {
+		begin_after_others(m, s);
 		make_source(m, &world, s);
+	}
 	for (uint32_t i = 0; i < m->record_count; i++)
 		if (m->records[i].emit >= m->end)
 			m->end = m->records[i].emit + 1;
@@ -682,17 +523,5 @@ void model_make(struct model *m)
 	make_clocks(m, &world);
 	choose_option(m, &world);
 	separate_announced(m);
-	sort_records(m);
-	lose_calls(m, &fate);
-	if (model_has(m, WITH_LATE))
-		make_late(m, &late);
-	sort_records(m);
-	if (model_has(m, WITH_OVERWRITTEN))
-		lose_records(m, &fate);
-	if (model_has(m, WITH_TWICE))
-		make_twice(m, &fate);
-	sort_records(m);
-	number_records(m);
-	if (model_has(m, WITH_INVALID))
-		make_invalid(m, &fate);
+	model_fates(m);
 }

@@ -316,8 +316,8 @@ TEST("merge: a stop before its start is moved to it and counted", "[merge]")
 	struct fixture fx;
 
 	REQUIRE(fx_open(&fx));
-	fx_record(&fx, TRACE_DEVICE_EXEC, TRACE_STOP, 1, 0, 700);
-	fx_record(&fx, TRACE_DEVICE_EXEC, TRACE_START, 1, 0, 1000);
+	fx_record(&fx, TRACE_TENSOR_READ, TRACE_STOP, 1, TID, 700);
+	fx_record(&fx, TRACE_TENSOR_READ, TRACE_START, 1, TID, 1000);
 	fx_records(&fx, FX_SOURCE);
 	REQUIRE(merged(&fx, 0));
 	CHECK_EQ(stop_of(&fx, 1)->duration, 0);
