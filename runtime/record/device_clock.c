@@ -115,15 +115,21 @@ uint64_t device_clock_host(const struct device_clock *c, uint64_t nc)
 	return host < low ? low : host > high ? high : host;
 }
 
+/* How far apart the clocks are at one point, seen from another, and how well that is known. */
+static wide apart(const struct device_point *a, const struct device_point *b, wide *ret_error)
+{
+	*ret_error = (wide)a->bound + (wide)b->bound + ROUNDING_NS;
+	return ((wide)b->host - (wide)a->host) - ((wide)b->nc - (wide)a->nc);
+}
+
 int64_t device_clock_drift(const struct device_clock *c)
 {
-	const struct device_point *last = newest(c), *first = &c->points[0];
-	wide ppb;
+	const struct device_point *last = newest(c);
+	wide error, ns = apart(&c->first, last, &error), ppb;
 
-	if (c->count < 2)
+	if (ns <= error && -ns <= error)
 		return 0;
-	ppb = ((wide)last->host - (wide)first->host) - ((wide)last->nc - (wide)first->nc);
-	ppb = ppb * (wide)PPB / (wide)(last->nc - first->nc);
+	ppb = ns * (wide)PPB / (wide)(last->nc - c->first.nc);
 	return ppb > INT64_MAX ? INT64_MAX : ppb < INT64_MIN ? INT64_MIN : (int64_t)ppb;
 }
 
@@ -131,6 +137,10 @@ int64_t device_clock_drift(const struct device_clock *c)
 
 static void push(struct device_clock *c, const struct device_point *p)
 {
+	if (c->count == 0) {
+		c->first = *p;
+		c->drift_limit = DEVICE_DRIFT_PPB;
+	}
 	if (c->count == DEVICE_POINTS) {
 		for (uint32_t i = 1; i < c->count; i++)
 			c->points[i - 1] = c->points[i];
@@ -140,33 +150,13 @@ static void push(struct device_clock *c, const struct device_point *p)
 	c->total++;
 }
 
-void device_clock_add(struct device_clock *c, const struct device_point *p)
+/* Takes a point that is newer than all before; their clock is the same. */
+static void extend(struct device_clock *c, const struct device_point *p, wide drift, wide error)
 {
-	const struct device_point *last;
-	uint64_t over, residual;
-	wide apart, error;
+	uint64_t over = p->nc - newest(c)->nc, residual;
 
-	if (c->count == 0) {
-		c->drift_limit = DEVICE_DRIFT_PPB;
-		push(c, p);
-		return;
-	}
-	last = newest(c);
-	over = distance(p->nc, last->nc);
-	apart = ((wide)p->host - (wide)last->host) - ((wide)p->nc - (wide)last->nc);
-	apart = apart < 0 ? -apart : apart;
-	error = (wide)p->bound + (wide)last->bound + ROUNDING_NS;
-	if (apart > error + drifted(over, DEVICE_RESET_PPB)) {
-		c->count = 0;
-		c->drift_limit = DEVICE_DRIFT_PPB;
-		c->resets++;
-		push(c, p);
-		return;
-	}
-	if (p->nc <= last->nc)
-		return; /* says nothing new */
-	if (apart > error + drifted(over, c->drift_limit)) {
-		wide ppb = (apart + error) * (wide)PPB / (wide)over + 1;
+	if (drift > error + drifted(over, c->drift_limit)) {
+		wide ppb = (drift + error) * (wide)PPB / (wide)over + 1;
 
 		c->drift_limit = ppb < DEVICE_RESET_PPB ? (uint32_t)ppb : DEVICE_RESET_PPB;
 	}
@@ -174,4 +164,23 @@ void device_clock_add(struct device_clock *c, const struct device_point *p)
 	if (residual > c->residual)
 		c->residual = residual;
 	push(c, p);
+}
+
+void device_clock_add(struct device_clock *c, const struct device_point *p)
+{
+	wide drift, error;
+
+	if (c->count == 0) {
+		push(c, p);
+		return;
+	}
+	drift = apart(newest(c), p, &error);
+	drift = drift < 0 ? -drift : drift;
+	if (drift > error + drifted(distance(p->nc, newest(c)->nc), DEVICE_RESET_PPB)) {
+		c->count = 0;
+		c->resets++;
+		push(c, p);
+	} else if (p->nc > newest(c)->nc) {
+		extend(c, p, drift, error);
+	}
 }

@@ -32,6 +32,7 @@ struct device_point {
 /* Zero-initialise.  No resources. */
 struct device_clock {
 	struct device_point points[DEVICE_POINTS]; /* by nc; points[count - 1] is the newest */
+	struct device_point first;		   /* since the last reset */
 	uint32_t count;
 	uint32_t drift_limit; /* ppb; 0 before the first point */
 	uint64_t total;	      /* points ever taken */
@@ -55,7 +56,8 @@ uint64_t device_clock_bound(const struct device_clock *c, uint64_t nc, uint64_t 
 uint64_t device_clock_radius(const struct device_clock *c, uint64_t nc);
 /* The same when only the host time is known. */
 uint64_t device_clock_radius_at(const struct device_clock *c, uint64_t host);
-/* How much slower the device's clock runs than the host's, ppb, over the points that are kept. */
+/* By how much the device's clock is slower than the host's, ppb, over all points since the last reset; 0
+ * when it cannot be told from their errors. */
 int64_t device_clock_drift(const struct device_clock *c);
 
 #endif
