@@ -37,7 +37,7 @@ suite() { # name, command...
 
 for s in ${*:-unit cli replay}; do
 	case $s in
-	unit) suite unit "$BUILD/tests/unit" ;;
+	unit) suite unit "$BUILD/tests/unit" ${UNIT_FILTER:+"$UNIT_FILTER"} ;;
 	cli) suite cli bash tests/cli/run.sh ;;
 	replay) suite replay bash tests/replay/run.sh ;;
 	*) echo "no suite named $s" >&2; exit 2 ;;
