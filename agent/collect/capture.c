@@ -160,8 +160,10 @@ static int put_ring_counters(
 
 static int put_runtime_counters(struct capture *c, const struct runtime_source *s, unsigned at)
 {
-	const struct rec_counter names = {
-		REC_C_NAMES_LOST, 0, runtimes_names_lost(c->runtimes, at)};
+	const struct rec_counter rows[] = {
+		{REC_C_NAMES_LOST, 0, runtimes_names_lost(c->runtimes, at)},
+		{REC_C_THREADS_GONE, 0, runtimes_threads_gone(c->runtimes, at)},
+	};
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < runtimes_ring_count(c->runtimes, at); i++) {
@@ -174,7 +176,7 @@ static int put_runtime_counters(struct capture *c, const struct runtime_source *
 		rc = s->failed ? put_failed_counters(c, s->source, nc, v.delivered)
 			       : put_ring_counters(c, s->source, nc, &v);
 	}
-	return rc < 0 ? rc : put(c, REC_COUNTERS, s->source, &names, sizeof(names));
+	return rc < 0 ? rc : put(c, REC_COUNTERS, s->source, rows, sizeof(rows));
 }
 
 static int put_own_cost(struct capture *c)
@@ -273,6 +275,14 @@ static int on_name(
 	struct rec_name head = {.id = id};
 
 	return rec_writer_frame(c->rec, REC_NAME, s->source, &head, sizeof(head), text, len);
+}
+
+static int on_threads(
+	void *ctx, const struct runtime_source *s, const struct rec_thread *rows, size_t count)
+{
+	struct capture *c = ctx;
+
+	return put(c, REC_THREAD, s->source, rows, count * sizeof(*rows));
 }
 
 static int follow_devices(struct capture *c)
@@ -656,6 +666,7 @@ static int run(struct capture *c, char *const argv[])
 		.on_process = on_process,
 		.on_records = on_records,
 		.on_name = on_name,
+		.on_threads = on_threads,
 		.ctx = c};
 	int rc = check_clocks(c);
 

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "agent/collect/runtimes.h"
+#include "agent/collect/threads.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/trace/announce.h"
@@ -48,6 +49,7 @@ struct final_ring {
 struct followed {
 	struct runtime_source source;
 	struct ctl_reader *reader; /* NULL once retired; then the final numbers hold */
+	struct threads threads;
 	dev_t dev;
 	ino_t ino;
 	int fd;	   /* connection, -1 when it ended */
@@ -168,6 +170,7 @@ static void followed_free(struct followed *f)
 	cleanup_close(&f->fd);
 	cleanup_close(&f->pidfd);
 	ctl_reader_close(f->reader);
+	threads_close(&f->threads);
 	free(f->final);
 	free(f);
 }
@@ -340,6 +343,28 @@ static struct followed *follow(struct runtimes *r, pid_t pid, int memfd, const s
 	return f;
 }
 
+struct news_ctx {
+	struct runtimes *r;
+	struct followed *f;
+};
+
+static int tell_threads(void *ctx, const struct rec_thread *rows, size_t count)
+{
+	struct news_ctx *n = ctx;
+
+	return n->r->sink.on_threads(n->r->sink.ctx, &n->f->source, rows, count);
+}
+
+static int tell_process(struct runtimes *r, struct followed *f)
+{
+	struct news_ctx n = {r, f};
+	int rc = r->sink.on_process(r->sink.ctx, &f->source);
+
+	return rc < 0 ? rc
+		      : threads_open(&f->threads, f->source.pid, f->pidfd,
+				ctl_reader_pid(f->reader), tell_threads, &n);
+}
+
 /* Takes fd and memfd in any case. */
 static int welcome(struct runtimes *r, int fd, int memfd, const struct announce_msg *m)
 {
@@ -350,7 +375,7 @@ static int welcome(struct runtimes *r, int fd, int memfd, const struct announce_
 	int rc = 0;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && fstat(memfd, &st) == 0 &&
-		r->sink.wants(r->sink.ctx, cred.pid)) {
+		cred.pid > 0 && r->sink.wants(r->sink.ctx, cred.pid)) {
 		f = find_file(r, cred.pid, &st);
 		if (f) {
 			close(memfd);
@@ -368,7 +393,7 @@ static int welcome(struct runtimes *r, int fd, int memfd, const struct announce_
 	}
 	f->fd = fd;
 	f->source.is_virtual = m->flags & ANNOUNCE_F_VIRTUAL;
-	rc = r->sink.on_process(r->sink.ctx, &f->source);
+	rc = tell_process(r, f);
 	send_msg(fd, ANNOUNCE_ENABLE, r->ring_capacity);
 	return rc;
 }
@@ -541,9 +566,13 @@ static int poll_batch(
 	void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records, size_t count)
 {
 	struct poll_ctx *p = ctx;
+	struct news_ctx n = {p->r, p->f};
 
-	return p->sink_error = p->r->sink.on_records(
-		       p->r->sink.ctx, &p->f->source, nc_idx, lane, records, count);
+	p->sink_error = threads_see(&p->f->threads, records, count, tell_threads, &n);
+	if (p->sink_error == 0)
+		p->sink_error = p->r->sink.on_records(
+			p->r->sink.ctx, &p->f->source, nc_idx, lane, records, count);
+	return p->sink_error;
 }
 
 static int poll_name(void *ctx, uint64_t id, const char *text, uint32_t len)
@@ -579,6 +608,7 @@ static void retire(struct followed *f)
 	f->final_names_lost = ctl_reader_names_lost(f->reader);
 	ctl_reader_close(f->reader);
 	f->reader = NULL;
+	threads_close(&f->threads);
 	cleanup_close(&f->pidfd);
 	cleanup_close(&f->fd);
 }
@@ -600,10 +630,14 @@ static bool all_read(const struct ctl_reader *reader)
 static long poll_one(struct runtimes *r, struct followed *f, bool ended)
 {
 	struct poll_ctx p = {r, f, 0};
+	struct news_ctx news = {r, f};
+	int rc = threads_refresh(&f->threads, clock_boot().ns, tell_threads, &news);
 	/* A closed connection means that the process closed its runtime or died; it may come back with
 	 * the same file unless it died.  Asked before the rings are read: nothing comes after. */
 	bool gone = f->fd < 0 && process_gone(f);
 	bool dead = ended || p.f->fd < 0;
+	if (rc < 0)
+		return rc;
 	long n = ctl_reader_poll(
 		p.f->reader, dead || gone, clock_boot().ns, poll_batch, poll_name, &p);
 
@@ -688,6 +722,11 @@ uint64_t runtimes_names_lost(const struct runtimes *r, unsigned i)
 	const struct followed *f = r->list[i];
 
 	return f->reader ? ctl_reader_names_lost(f->reader) : f->final_names_lost;
+}
+
+uint64_t runtimes_threads_gone(const struct runtimes *r, unsigned i)
+{
+	return r->list[i]->threads.gone_count;
 }
 
 uint64_t runtimes_refused(const struct runtimes *r)

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "runtime/record/recording.h"
 #include "runtime/trace/ring.h"
 
 #define RUNTIMES_MAX 1024 /* whose memory is mapped at a time; what is known of others stays */
@@ -24,7 +25,7 @@ struct runtimes;
 
 struct runtime_source {
 	uint16_t source; /* number in the recording */
-	pid_t pid;	 /* initial pid namespace of the recorder */
+	pid_t pid;	 /* as the recorder sees it */
 	bool is_virtual;
 	bool failed; /* its memory broke the rules: not read any more */
 	char comm[16];
@@ -38,6 +39,10 @@ struct runtimes_sink {
 		const struct trace_record *records, size_t count);
 	int (*on_name)(void *ctx, const struct runtime_source *s, uint64_t id, const char *text,
 		uint32_t len);
+	/* Threads of a process in another pid namespace, before the records that name them; first of all
+	 * once with whatever is known, perhaps nothing. */
+	int (*on_threads)(void *ctx, const struct runtime_source *s, const struct rec_thread *rows,
+		size_t count);
 	void *ctx;
 };
 
@@ -82,8 +87,9 @@ uint32_t runtimes_ring_count(const struct runtimes *r, unsigned i);
 void runtimes_ring(const struct runtimes *r, unsigned i, uint32_t n, uint32_t *ret_nc_idx,
 	uint32_t *ret_lane, struct ring_counters *ret);
 uint64_t runtimes_names_lost(const struct runtimes *r, unsigned i);
+uint64_t runtimes_threads_gone(const struct runtimes *r, unsigned i);
 
-/* Callers that were refused: not a wanted process, not a control file, no hello in time, or no
+/* Callers that were refused: not a wanted process, one that the recorder cannot see, not a control file, no hello in time, or no
  * descriptor left for it. */
 uint64_t runtimes_refused(const struct runtimes *r);
 

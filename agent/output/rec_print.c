@@ -24,6 +24,7 @@ static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_NAME] = "name",
 	[REC_END] = "end",
 	[REC_FOOTER] = "footer",
+	[REC_THREAD] = "thread",
 };
 
 static const struct {

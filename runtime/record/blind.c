@@ -93,6 +93,12 @@ static void about_runtimes(struct lines *s, const struct session *l)
 	if (running)
 		add(s, "%" PRIu64 " process%s of the command that ran on after it", running,
 			running == 1 ? "" : "es");
+	if (l->foreign)
+		add(s,
+			"driver work inside of %" PRIu64
+			" event%s of threads that ended before their "
+			"id outside of their pid namespace was known",
+			l->foreign, l->foreign == 1 ? "" : "s");
 	if (failed)
 		add(s, "the rest of %" PRIu64 " runtime%s whose shared memory broke its rules",
 			failed, failed == 1 ? "" : "s");

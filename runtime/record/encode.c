@@ -467,7 +467,7 @@ int encode_item(
 		.id = out->id,
 		.parent = out->parent,
 		.duration = out->phase == PHASE_STOP ? i->time - i->start : 0,
-		.thread = i->tid,
+		.thread = i->tid & ~TID_FOREIGN,
 	};
 
 	if (!at)

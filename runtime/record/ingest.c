@@ -61,6 +61,7 @@ void ingest_free(struct ingest *in)
 		struct ingest_source *s = in->list[i];
 
 		submits_free(s->submits);
+		thread_map_free(&s->threads);
 		free(s->newest);
 		free(s->clocks);
 		free(s->waiting);
@@ -169,6 +170,26 @@ static int advance(struct ingest *in, struct ingest_source *s)
 	return rc;
 }
 
+int ingest_threads(struct ingest *in, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct ingest_source *s;
+	int rc = ingest_join(in, f->source);
+
+	if (rc < 0)
+		return rc;
+	s = in->by_number[f->source];
+	s->foreign = true;
+	for (size_t at = 0; rc >= 0 && f->size - at >= sizeof(struct rec_thread);
+		at += sizeof(struct rec_thread)) {
+		struct rec_thread t;
+
+		memcpy(&t, payload + at, sizeof(t));
+		if (t.host_tid && t.host_tid < TID_FOREIGN)
+			rc = thread_map_add(&s->threads, &t);
+	}
+	return rc < 0 ? rc : 0;
+}
+
 int ingest_watermark(struct ingest *in, const struct rec_frame *f, const uint8_t *payload)
 {
 	uint64_t mark;
@@ -269,7 +290,7 @@ static bool record_valid(const struct ingest *in, const struct trace_record *r)
 	return (clock_map_valid(&in->session->clock, r->timestamp_ns) ||
 		       is_hardware(r->trace_type)) &&
 	       r->phase <= TRACE_INSTANT && r->trace_type < EVENT_TYPE_LIMIT &&
-	       r->thread_id <= UINT32_MAX &&
+	       r->thread_id < TID_FOREIGN &&
 	       (r->nc_idx < TRACE_MAX_NC || r->nc_idx == TRACE_NC_UNKNOWN) &&
 	       item_id_valid(r->tracking_id);
 }
@@ -277,6 +298,19 @@ static bool record_valid(const struct ingest *in, const struct trace_record *r)
 static uint16_t core_of(const struct trace_record *r)
 {
 	return (uint16_t)(r->nc_idx + 1u); /* unknown becomes 0 */
+}
+
+/* The host's id of a record's thread.  One that is not known cannot be taken for a thread of the host. */
+static uint32_t thread_of(const struct ingest_source *s, const struct trace_record *r)
+{
+	uint32_t tid = (uint32_t)r->thread_id, host;
+
+	if (!s->foreign || tid == 0)
+		return tid;
+	/* The time of a device event is the device's, not that of the thread that reports it. */
+	host = thread_map_host(
+		&s->threads, tid, is_hardware(r->trace_type) ? UINT64_MAX : r->timestamp_ns);
+	return host ? host : tid | TID_FOREIGN;
 }
 
 /* What an item has from its record alone. */
@@ -287,7 +321,7 @@ static void fill(struct item *i, const struct ingest_source *s, const struct tra
 		.pair = item_pair(s->number, r->tracking_id),
 		.seq = r->id,
 		.process = s->process,
-		.tid = (uint32_t)r->thread_id,
+		.tid = thread_of(s, r),
 		.source = s->number,
 		.place = core_of(r),
 		.core = core_of(r),
@@ -488,6 +522,10 @@ static int take_record(struct ingest *in, struct ingest_source *s, const struct 
 	if (r->id > s->newest[core])
 		s->newest[core] = r->id;
 	fill(i, s, r);
+	if (i->tid & TID_FOREIGN) {
+		in->processes->list[s->process].foreign++;
+		in->session->foreign++;
+	}
 	if (i->flags & ITEM_HARDWARE)
 		return ingest_device(in, s, i, r);
 	ingest_place(in, s, i, r->timestamp_ns);

@@ -16,6 +16,7 @@
 #include "runtime/record/process.h"
 #include "runtime/record/session.h"
 #include "runtime/record/submits.h"
+#include "runtime/record/thread_map.h"
 
 /* An item that cannot be put yet. */
 enum waiting_for {
@@ -38,12 +39,14 @@ struct device_layout {
 struct ingest_source {
 	uint16_t number;
 	bool has_process;
+	bool foreign; /* its process is in another pid namespace: threads says which are which */
 	uint32_t process;
 	uint64_t said;	  /* newest watermark of its own */
 	uint64_t mark;	  /* what counts: held back by runs that are awaited */
 	uint64_t *newest; /* by core: id of the last record */
 	uint32_t *clocks; /* by core: place + 1 in session->device_clocks */
 	struct submits *submits;
+	struct thread_map threads;
 	struct waiting *waiting;
 	size_t waiting_count, waiting_cap;
 };
@@ -104,6 +107,8 @@ void ingest_free(struct ingest *in);
 int ingest_join(struct ingest *in, uint16_t source);
 int ingest_runtime(struct ingest *in, const struct rec_frame *f, const uint8_t *payload);
 int ingest_kernel(struct ingest *in, const struct rec_frame *f, const uint8_t *payload);
+/* What the threads of a runtime in another pid namespace are called here. */
+int ingest_threads(struct ingest *in, const struct rec_frame *f, const uint8_t *payload);
 int ingest_watermark(struct ingest *in, const struct rec_frame *f, const uint8_t *payload);
 /* Nothing more will come from any source. */
 int ingest_end(struct ingest *in);

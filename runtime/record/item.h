@@ -28,6 +28,10 @@
 #define TRACKING_SEQ_BITS 39
 #define TRACKING_CORE_BITS 9
 
+/* In a thread id: it is one of the process's own pid namespace, so the host's thread of that number is
+ * another.  The kernel's own ids are positive ints. */
+#define TID_FOREIGN (1u << 31)
+
 #define ITEM_MAX_RUNTIME 8191u /* runtimes under one pid, less one */
 
 enum item_side { SIDE_RUNTIME, SIDE_KERNEL };

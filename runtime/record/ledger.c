@@ -111,6 +111,7 @@ void ledger_add_process(struct ledger *g, const struct process *p)
 		{REC_C_MERGE_LATE, p->late},
 		{REC_C_MERGE_LATE_NS, p->late_ns},
 		{REC_C_MERGE_EXIT_MISSED, p->exit_missed},
+		{REC_C_MERGE_FOREIGN_THREAD, p->foreign},
 		{REC_C_MERGE_DEVICE_CLAMPED, p->causality},
 		{REC_C_MERGE_DEVICE_CLAMPED_NS, p->causality_ns},
 		{REC_C_MERGE_DEVICE_CORRECTED, p->corrected},

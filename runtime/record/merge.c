@@ -113,6 +113,8 @@ static int take_frame(struct merger *m, const struct rec_frame *f, const uint8_t
 		return ingest_runtime(&m->ingest, f, payload);
 	case REC_KERNEL:
 		return ingest_kernel(&m->ingest, f, payload);
+	case REC_THREAD:
+		return ingest_threads(&m->ingest, f, payload);
 	case REC_WATERMARK:
 		rc = ingest_watermark(&m->ingest, f, payload);
 		return rc < 0 ? rc : release(m, ingest_safe(&m->ingest));

@@ -22,7 +22,7 @@ struct process {
 	/* What was written. */
 	uint64_t events, written, announced, not_wanted;
 	uint64_t spans, kernel_spans, open_spans, device_runs;
-	uint64_t start_lost, clamped, clamped_ns, late, late_ns, exit_missed;
+	uint64_t start_lost, clamped, clamped_ns, late, late_ns, exit_missed, foreign;
 	uint64_t invalid[ITEM_INVALID_KINDS];		 /* events of devices, by kind */
 	uint64_t corrected;				 /* times of devices */
 	uint64_t causality, causality_ns, causality_max; /* device runs moved to their submit */

@@ -434,6 +434,7 @@ static int (*const cutters[])(struct cutter *, const struct rec_frame *, const u
 	[REC_NAME] = cut_of_pid,
 	[REC_END] = cut_end,
 	[REC_FOOTER] = NULL, /* the writer makes its own */
+	[REC_THREAD] = cut_of_pid,
 };
 
 static int copy_frames(struct cutter *c, struct rec_reader *r)

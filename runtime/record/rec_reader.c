@@ -27,7 +27,6 @@
 #include "runtime/record/window.h"
 
 #define SEARCH_BUDGET (1ull << 30)
-#define KNOWN_TYPES REC_FOOTER /* the highest number of enum rec_type */
 
 struct rec_reader {
 	struct segments segments;
@@ -328,7 +327,7 @@ int rec_reader_next(
 			if (rc <= 0)
 				return rc;
 		}
-		if (r->frame.type != 0 && r->frame.type <= KNOWN_TYPES) {
+		if (r->frame.type != 0 && r->frame.type < REC_TYPES_END) {
 			*ret_frame = &r->frame;
 			return 1;
 		}

@@ -54,6 +54,8 @@ enum rec_type {
 	REC_NAME = 11,	   /* struct rec_name, then text */
 	REC_END = 12,	   /* struct rec_end: the recorder stopped in order */
 	REC_FOOTER = 13,   /* struct rec_footer: what is where; written at close */
+	REC_THREAD = 14,   /* struct rec_thread rows: the source is in another pid namespace */
+	REC_TYPES_END,
 };
 
 /* Sources: 0 the recorder, 1 the kernel hooks, 2.. the runtimes in order of appearance. */
@@ -77,6 +79,13 @@ struct rec_process {
 struct rec_runtime {
 	uint32_t nc_idx;
 	uint32_t lane;
+};
+
+/* A thread of a source whose process is in another pid namespace than the recorder. */
+struct rec_thread {
+	uint32_t tid;	   /* in its own namespace, as in trace_record */
+	uint32_t host_tid; /* initial pid namespace, as in nev_ioctl */
+	uint64_t from_ns;  /* BOOTTIME; the id was another thread's before */
 };
 
 struct rec_mem {
@@ -129,6 +138,7 @@ static_assert(sizeof(struct rec_footer) == 32, "rec_footer");
 static_assert(sizeof(struct rec_index) == 40, "rec_index");
 static_assert(sizeof(struct rec_segment) == 16, "rec_segment");
 static_assert(sizeof(struct rec_frame) == 24, "rec_frame");
+static_assert(sizeof(struct rec_thread) == 16, "rec_thread");
 
 enum rec_counter_id {
 	REC_COUNTER_NONE,

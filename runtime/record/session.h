@@ -78,6 +78,7 @@ struct session {
 	uint64_t invalid;
 	size_t process_count; /* that have files; known at the end */
 	uint64_t seq_gaps;
+	uint64_t foreign; /* records whose thread has no id of the host */
 	bool has_header, is_virtual, ended, has_runtime;
 	struct rec_end end;
 	struct rec_damage damage;

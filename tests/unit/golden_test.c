@@ -339,6 +339,105 @@ TEST("golden E3: processes are told apart by the pid that the recorder sees, and
 	fx_free(&fx);
 }
 
+/* A call of a thread of the host, in the middle of a span from `from` to `from` + 1000. */
+static void call_within(struct fixture *fx, uint32_t host_tid, uint64_t from)
+{
+	struct fx_call c = {.tid = host_tid,
+		.request = NEURON_IOCTL_MEM_FREE,
+		.from = from + 200,
+		.to = from + 700};
+
+	fx_call(fx, &c);
+}
+
+/* Does the span hold so many calls, and is it written with this thread? */
+static bool span_has(const struct fixture *fx, uint64_t id, uint32_t thread, long long calls)
+{
+	const struct ntrace_event_view *e = trace_file_find(&fx->trace, id, PHASE_STOP);
+
+	return e && e->thread_id == thread && event_attr_number(e, "driver.ioctls") == calls;
+}
+
+TEST("golden E3: driver calls nest in the spans of their thread, which its pid namespace calls "
+     "otherwise",
+	"[golden]")
+{
+	struct fixture fx;
+
+	/* What is 21 inside is 22 outside, and 21 outside is 2 inside. */
+	REQUIRE(fx_open(&fx));
+	fx_thread(&fx, 1, 20, 0);
+	fx_thread(&fx, 2, 21, 0);
+	fx_thread(&fx, 21, 22, 0);
+	fx_span(&fx, TRACE_TENSOR_WRITE, 1, 2, 1000, 2000);
+	fx_span(&fx, TRACE_TENSOR_WRITE, 2, 21, 1000, 2000);
+	fx_span(&fx, TRACE_TENSOR_WRITE, 3, 1, 1000, 2000);
+	call_within(&fx, 21, 1000);
+	call_within(&fx, 22, 1010);
+	call_within(&fx, 22, 1900); /* behind its span */
+	fx_end(&fx);
+	REQUIRE(merged(&fx, 0));
+	CHECK(span_has(&fx, 1, 21, 1));
+	CHECK(span_has(&fx, 2, 22, 1));
+	CHECK(span_has(&fx, 3, 20, -1));
+	CHECK_EQ(by_hint(&fx, "MEM_FREE", PHASE_STOP, 0)->parent_id, 1);
+	CHECK_EQ(by_hint(&fx, "MEM_FREE", PHASE_STOP, 1)->parent_id, 2);
+	CHECK_EQ(by_hint(&fx, "MEM_FREE", PHASE_STOP, 2)->parent_id, 0);
+	CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_FOREIGN_THREAD), 0);
+	fx_free(&fx);
+}
+
+TEST("golden E3: a thread that nobody could look up is not taken for the host's thread of its "
+     "number",
+	"[golden]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_frame(&fx, REC_THREAD, FX_SOURCE, NULL, 0);
+	fx_record(&fx, TRACE_TENSOR_WRITE, TRACE_START, 1, 21, 1000);
+	fx_record(&fx, TRACE_DMEM_BUF_COPYIN, TRACE_START, 2, 21, 1100);
+	fx_record(&fx, TRACE_DMEM_BUF_COPYIN, TRACE_STOP, 2, 21, 1800);
+	fx_record(&fx, TRACE_TENSOR_WRITE, TRACE_STOP, 1, 21, 2000);
+	fx_records(&fx, FX_SOURCE);
+	call_within(&fx, 21, 1000);
+	fx_end(&fx);
+	REQUIRE(merged(&fx, 0));
+	CHECK(span_has(&fx, 1, 21, -1));
+	CHECK(span_has(&fx, 2, 21, -1));
+	CHECK_EQ(fx_parent(&fx, 2), 1);
+	CHECK_EQ(by_hint(&fx, "MEM_FREE", PHASE_STOP, 0)->parent_id, 0);
+	CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_FOREIGN_THREAD), 4);
+	CHECK(fx.result.balanced);
+	bool blind = false;
+	for (uint32_t i = 0; i < fx.result.blind_count; i++)
+		blind |= strstr(fx.result.blind[i], "4 events of threads that ended") != NULL;
+	CHECK(blind);
+	fx_free(&fx);
+}
+
+TEST("golden E3: an id of the namespace that a second thread has got is two threads of the host",
+	"[golden]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_thread(&fx, 7, 30, 500);
+	fx_thread(&fx, 7, 40, 5000);
+	fx_span(&fx, TRACE_TENSOR_WRITE, 1, 7, 1000, 2000);
+	fx_span(&fx, TRACE_TENSOR_WRITE, 2, 7, 6000, 7000);
+	fx_span(&fx, TRACE_TENSOR_WRITE, 3, 7, 100, 400); /* a third one, before both */
+	call_within(&fx, 30, 1000);
+	call_within(&fx, 40, 6000);
+	fx_end(&fx);
+	REQUIRE(merged(&fx, 0));
+	CHECK(span_has(&fx, 1, 30, 1));
+	CHECK(span_has(&fx, 2, 40, 1));
+	CHECK(span_has(&fx, 3, 7, -1));
+	CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_FOREIGN_THREAD), 2);
+	fx_free(&fx);
+}
+
 /* ---- F: broken files ------------------------------------------------------------------------------ */
 
 /* Writes the first `size` bytes of a segment. */

@@ -489,7 +489,7 @@ TEST("merge: hostile records are counted and change nothing else", "[merge]")
 	r = fx_record(&fx, TRACE_GENERIC, TRACE_INSTANT, 8, TID, 10);
 	r->timestamp_ns = UINT64_MAX;
 	r = fx_record(&fx, TRACE_GENERIC, TRACE_INSTANT, 9, TID, 10);
-	r->thread_id = 1ull << 32;
+	r->thread_id = 1ull << 31;
 	r = fx_record(&fx, TRACE_GENERIC, TRACE_INSTANT, 10, TID, 10);
 	r->nc_idx = 256;
 	fx_records(&fx, FX_SOURCE);

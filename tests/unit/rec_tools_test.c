@@ -336,3 +336,29 @@ TEST("rec summary: calls that are missing by number are found, footers are read 
 	f.entries = 0;
 	CHECK_EQ(rec_footer_parse((const uint8_t *)&f, sizeof(f), &f, &counters, &entries), 0);
 }
+
+TEST("rec cut: the threads of a namespace are kept, and those of a process that is left out are "
+     "not",
+	"[record]")
+{
+	struct rec_cut_options late = {.from = {CUT_RELATIVE, 5000}};
+	struct rec_cut_options other = {.pids = {OTHER_PID}, .pid_count = 1};
+	struct rec_cut_result cut;
+	struct rec_summary s;
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_thread(&fx, 7, 30, 100);
+	fx_span(&fx, TRACE_TENSOR_READ, 1, 7, 6000, 7000);
+	fx_close_writer(&fx);
+	REQUIRE_EQ(rec_cut(fx_path(&fx, REC_DIR).s, fx_path(&fx, "late").s, &late, &cut), 0);
+	REQUIRE_EQ(rec_summary_make(fx_path(&fx, "late").s, &s), 0);
+	CHECK_EQ(s.types[REC_THREAD].frames, 1);
+	CHECK_EQ(s.damage.unknown_frames, 0);
+	rec_summary_free(&s);
+	REQUIRE_EQ(rec_cut(fx_path(&fx, REC_DIR).s, fx_path(&fx, "other").s, &other, &cut), 0);
+	REQUIRE_EQ(rec_summary_make(fx_path(&fx, "other").s, &s), 0);
+	CHECK_EQ(s.types[REC_THREAD].frames, 0);
+	rec_summary_free(&s);
+	fx_free(&fx);
+}

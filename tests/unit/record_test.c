@@ -235,6 +235,46 @@ TEST("record: spans contain what the driver did, device runs last as long as the
 	session_close(&s);
 }
 
+TEST("record: calls nest in the spans of a workload in a pid namespace of its own", "[record][e2e]")
+{
+	struct program_path ntrace = program_path("bin/ntrace");
+	struct program_path work = program_path("workloads/inference");
+	char *probe[] = {"/usr/bin/env", "unshare", "--pid", "--fork", "true", NULL};
+	struct session s;
+	size_t open = 0, writes = 0;
+
+	if (recording_lacks())
+		SKIP(recording_lacks());
+	REQUIRE(session_open(&s));
+	if (program_run(probe, s.log, NULL) != 0) {
+		session_close(&s);
+		SKIP("unshare cannot make a pid namespace here");
+	}
+	struct scratch_path file = scratch_path(&s.dir, "model");
+	char *argv[] = {ntrace.s, "record", "-o", s.out, "--", "unshare", "--pid", "--fork", work.s,
+		"--threads", "2", "--executions", "30", "--model", file.s, NULL};
+	int status = program_wait(program_start(argv, s.log, s.device.env));
+	_cleanup_free_ char *log = program_text(s.log);
+	test_info("%s", log);
+	CHECK_EQ(status, 0);
+	REQUIRE(trace_file_read(&s.trace, s.out));
+	CHECK_STR(trace_file_fault(&s.trace, &open), "");
+	CHECK_EQ(open, 0);
+	for (size_t i = 0; i < s.trace.count; i++) {
+		if (!is_runtime(&s.trace.events[i], TRACE_TENSOR_WRITE, PHASE_STOP))
+			continue;
+		writes++;
+		CHECK(write_is_enriched(&s.trace, &s.trace.events[i]));
+	}
+	CHECK_EQ(writes, 2 * THREADS);
+	Ntff__NtraceInfo *info = read_info(&s);
+	REQUIRE(info);
+	CHECK_EQ(ledger(info, "merge", "foreign_thread"), 0);
+	CHECK_EQ(ledger(info, "runtime", "threads_gone"), 0);
+	ntff__ntrace_info__free_unpacked(info, NULL);
+	session_close(&s);
+}
+
 static bool recording_grew(void *arg)
 {
 	struct session *s = arg;

@@ -211,6 +211,14 @@ static inline void fx_name(struct fixture *fx, uint64_t id, const char *text)
 	fx_frame2(fx, REC_NAME, FX_SOURCE, &head, sizeof(head), text, strlen(text));
 }
 
+/* From a relative time on, thread `tid` of the main runtime's namespace is the host's `host_tid`. */
+static inline void fx_thread(struct fixture *fx, uint32_t tid, uint32_t host_tid, uint64_t from)
+{
+	struct rec_thread t = {.tid = tid, .host_tid = host_tid, .from_ns = FX_BOOT + from};
+
+	fx_frame(fx, REC_THREAD, FX_SOURCE, &t, sizeof(t));
+}
+
 /* Nothing older than this will come from the source. */
 static inline void fx_watermark(struct fixture *fx, uint16_t source, uint64_t at)
 {

@@ -25,7 +25,10 @@
 struct seen {
 	unsigned processes, records;
 	bool wanted;
-	pid_t pid; /* 0: this process */
+	pid_t pid;    /* 0: this process */
+	bool foreign; /* it was said to be in another pid namespace */
+	unsigned thread_count;
+	struct rec_thread threads[8]; /* the last ones */
 };
 
 static bool wants(void *ctx, pid_t pid)
@@ -63,12 +66,23 @@ static int on_name(
 	return 0;
 }
 
+static int on_threads(
+	void *ctx, const struct runtime_source *s, const struct rec_thread *rows, size_t count)
+{
+	(void)s;
+	for (size_t i = 0; i < count; i++)
+		((struct seen *)ctx)->threads[((struct seen *)ctx)->thread_count++ % 8] = rows[i];
+	((struct seen *)ctx)->foreign = true;
+	return 0;
+}
+
 static struct runtimes *open_runtimes(struct seen *seen)
 {
 	struct runtimes_sink sink = {.wants = wants,
 		.on_process = on_process,
 		.on_records = on_records,
 		.on_name = on_name,
+		.on_threads = on_threads,
 		.ctx = seen};
 	struct runtimes *r = NULL;
 
