@@ -520,6 +520,7 @@ static int put_header(struct capture *c)
 		.machine = h.uts.machine,
 		.driver = h.driver[0] ? h.driver : NULL,
 		.hooks = ioctl_hooks_names(c->hooks),
+		.ladder = ioctl_hooks_ladder(c->hooks),
 		.is_virtual = watches_virtual(c),
 		.all_processes = c->o->all_processes,
 		.kernel_ring_bytes = c->o->kernel_ring_bytes,

@@ -67,6 +67,8 @@ struct ioctl_hooks {
 	struct bpf_link *links[MAX_LINKS];
 	const char *names[MAX_LINKS + 1];
 	unsigned link_count;
+	struct rec_ladder_step ladder[MAX_LINKS + 1];
+	unsigned step_count;
 
 	struct bpf_ring ring;
 	struct nev_cpu *cpus;
@@ -227,6 +229,12 @@ static int attach_syscall(struct ioctl_hooks *h, int tracefs, struct bpf_program
 	return r ? r : attached(h, link, name);
 }
 
+/* A step that all hooks of a family have taken. */
+static void reached(struct ioctl_hooks *h, const char *family, const char *step)
+{
+	h->ladder[h->step_count++] = (struct rec_ladder_step){family, step, "reached"};
+}
+
 /* The filter first and the entry last: what enters will also be seen to return. */
 static int attach_all(struct ioctl_hooks *h, bool all_processes, const char **ret_what)
 {
@@ -246,12 +254,16 @@ static int attach_all(struct ioctl_hooks *h, bool all_processes, const char **re
 	}
 	if (r)
 		return r;
+	reached(h, "process", "tp_btf");
 	*ret_what = "attaching to the ioctl system call (CONFIG_FTRACE_SYSCALLS)";
 	r = attach_syscall(h, tracefs, h->skel->progs.exit_ioctl, "sys_exit_ioctl",
 		"tracepoint:syscalls:sys_exit_ioctl");
-	return r ? r
-		 : attach_syscall(h, tracefs, h->skel->progs.enter_ioctl, "sys_enter_ioctl",
-			   "tracepoint:syscalls:sys_enter_ioctl");
+	r = r ? r
+	      : attach_syscall(h, tracefs, h->skel->progs.enter_ioctl, "sys_enter_ioctl",
+			"tracepoint:syscalls:sys_enter_ioctl");
+	if (!r)
+		reached(h, "ioctl", "tracepoint");
+	return r;
 }
 
 static int load(struct ioctl_hooks *h, const struct ioctl_hooks_options *o, const char **ret_what)
@@ -324,6 +336,11 @@ void ioctl_hooks_close(struct ioctl_hooks *h)
 const char *const *ioctl_hooks_names(const struct ioctl_hooks *h)
 {
 	return h->names;
+}
+
+const struct rec_ladder_step *ioctl_hooks_ladder(const struct ioctl_hooks *h)
+{
+	return h->ladder;
 }
 
 /* ---- what to watch ------------------------------------------------------------------------ */

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "bpf/neuron_event.h"
+#include "runtime/record/header.h"
 
 struct ioctl_hooks;
 
@@ -83,5 +84,8 @@ uint64_t ioctl_hooks_missed(const struct ioctl_hooks *h);
 
 /* Names of the attached hooks, e.g. "tracepoint:syscalls:sys_enter_ioctl", NULL-terminated. */
 const char *const *ioctl_hooks_names(const struct ioctl_hooks *h);
+
+/* The steps of the ladder that were tried, as the recording's header takes them. */
+const struct rec_ladder_step *ioctl_hooks_ladder(const struct ioctl_hooks *h);
 
 #endif

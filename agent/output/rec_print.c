@@ -92,6 +92,15 @@ static void print_header(FILE *f, const struct rec_summary *s)
 		plain(f, *h, 200);
 		fputc('\n', f);
 	}
+	for (const struct rec_ladder_step *l = s->header.info.ladder; l && l->family; l++) {
+		fprintf(f, "ladder      ");
+		plain(f, l->family, 60);
+		fprintf(f, ": ");
+		plain(f, l->step, 60);
+		fputc(' ', f);
+		plain(f, l->result, 60);
+		fputc('\n', f);
+	}
 }
 
 static void print_sources(FILE *f, const struct rec_summary *s)
@@ -208,6 +217,23 @@ static void key_bool(struct json_out *j, const char *key, bool v)
 	jout_bool(j, v);
 }
 
+/* Left out when the recording does not say. */
+static void json_ladder(struct json_out *j, const struct rec_ladder_step *l)
+{
+	if (!l)
+		return;
+	jout_key(j, "ladder");
+	jout_begin(j, '[');
+	for (; l->family; l++) {
+		jout_begin(j, '{');
+		key_string(j, "family", l->family, MAX_TEXT);
+		key_string(j, "step", l->step, MAX_TEXT);
+		key_string(j, "result", l->result, MAX_TEXT);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
 static void json_header(struct json_out *j, const struct rec_summary *s)
 {
 	key_number(j, "version", s->version);
@@ -220,6 +246,7 @@ static void json_header(struct json_out *j, const struct rec_summary *s)
 	for (const char *const *h = s->header.info.hooks; h && *h; h++)
 		jout_string(j, *h, strlen(*h));
 	jout_end(j, ']');
+	json_ladder(j, s->header.info.ladder);
 	if (s->clock.boot_after)
 		key_number(j, "start_ns", epoch(s, s->clock.boot_before));
 	if (s->clock.boot_after && s->last_ns) {

@@ -22,6 +22,7 @@
 
 #define FORMAT_NAME "ntrace-recording"
 #define MAX_HOOKS 256
+#define MAX_STEPS 256
 
 /* Texts of the top level: key and place. */
 static const struct {
@@ -110,6 +111,30 @@ static json_t *hooks_value(const char *const *hooks)
 	return array;
 }
 
+static json_t *step_value(const struct rec_ladder_step *s)
+{
+	json_t *step = json_object();
+
+	if (set(step, "family", text_value(s->family)) && set(step, "step", text_value(s->step)) &&
+		set(step, "result", text_value(s->result)))
+		return step;
+	json_decref(step);
+	return NULL;
+}
+
+static json_t *ladder_value(const struct rec_ladder_step *s)
+{
+	json_t *array = json_array();
+
+	for (; array && s->family; s++) {
+		if (json_array_append_new(array, step_value(s)) < 0) {
+			json_decref(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
 static json_t *config_value(const struct rec_header_info *info)
 {
 	json_t *config = json_object();
@@ -134,6 +159,8 @@ static bool fill(json_t *root, const struct rec_header_info *info)
 	for (size_t i = 0; ok && i < TEXT_COUNT; i++)
 		if (*text_at(&copy, i))
 			ok = set(root, texts[i].key, text_value(*text_at(&copy, i)));
+	if (ok && info->ladder)
+		ok = set(root, "ladder", ladder_value(info->ladder));
 	return ok && set(root, "hooks", hooks_value(info->hooks)) &&
 	       set(root, "is_virtual", json_boolean(info->is_virtual)) &&
 	       set(root, "config", config_value(info)) &&
@@ -204,6 +231,33 @@ static int get_hooks(const json_t *root, struct rec_header *h)
 	return 0;
 }
 
+/* Steps that are not whole are left out. */
+static int get_ladder(const json_t *root, struct rec_header *h)
+{
+	const json_t *array = json_object_get(root, "ladder");
+	size_t n = json_array_size(array), used = 0;
+
+	if (!json_is_array(array))
+		return 0;
+	if (n > MAX_STEPS)
+		n = MAX_STEPS;
+	h->ladder = calloc(n + 1, sizeof(*h->ladder));
+	if (!h->ladder)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *o = json_array_get(array, i);
+		struct rec_ladder_step s = {
+			.family = json_string_value(json_object_get(o, "family")),
+			.step = json_string_value(json_object_get(o, "step")),
+			.result = json_string_value(json_object_get(o, "result")),
+		};
+		if (s.family && s.step && s.result)
+			h->ladder[used++] = s;
+	}
+	h->info.ladder = h->ladder;
+	return 0;
+}
+
 int rec_header_parse(const char *text, size_t size, struct rec_header *ret)
 {
 	const json_t *config;
@@ -224,7 +278,7 @@ int rec_header_parse(const char *text, size_t size, struct rec_header *ret)
 	ret->info.all_processes = json_is_true(json_object_get(config, "all_processes"));
 	ret->info.kernel_ring_bytes = get_u32(config, "kernel_ring_bytes");
 	ret->info.ring_capacity = get_u32(config, "ring_capacity");
-	if (get_hooks(root, ret) < 0) {
+	if (get_hooks(root, ret) < 0 || get_ladder(root, ret) < 0) {
 		rec_header_free(ret);
 		return -ENOMEM;
 	}
@@ -235,5 +289,6 @@ void rec_header_free(struct rec_header *h)
 {
 	json_decref(h->json);
 	free(h->hooks);
+	free(h->ladder);
 	memset(h, 0, sizeof(*h));
 }

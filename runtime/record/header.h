@@ -14,6 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A way of hooking that was tried. */
+struct rec_ladder_step {
+	const char *family; /* what for: "ioctl", "process" */
+	const char *step;   /* how: "tracepoint", "tp_btf" */
+	const char *result; /* "reached", or the name of the error */
+};
+
 /* NULL and 0 mean unknown or default; such keys are left out of the text. */
 struct rec_header_info {
 	const char *producer;	  /* "ntrace 0.1.0" */
@@ -23,7 +30,9 @@ struct rec_header_info {
 	const char *machine;	  /* e.g. "x86_64" */
 	const char *driver;	  /* version of the neuron driver */
 	const char *const *hooks; /* attached kernel hooks, NULL-terminated; NULL: none */
-	bool is_virtual;	  /* the devices are ntrace-vdev's */
+	/* In the order in which they were tried; ends with one without a family.  NULL: not known. */
+	const struct rec_ladder_step *ladder;
+	bool is_virtual; /* the devices are ntrace-vdev's */
 
 	/* config */
 	bool all_processes;	    /* kernel hooks looked at every process */
@@ -47,6 +56,7 @@ struct rec_header {
 	struct rec_header_info info;
 	void *json;
 	const char **hooks;
+	struct rec_ladder_step *ladder;
 };
 
 /* Parses size bytes of text.  0, -EBADMSG (not a JSON object), -ENOMEM.  On error *ret is empty,

@@ -12,6 +12,8 @@
 #include "tests/shim/shim.h"
 
 static const char *const hooks[] = {"tracepoint:a", "tracepoint:b", NULL};
+static const struct rec_ladder_step ladder[] = {
+	{"ioctl", "fentry", "EPERM"}, {"ioctl", "tracepoint", "reached"}, {NULL, NULL, NULL}};
 
 TEST("header: everything that is written is read back", "[record]")
 {
@@ -23,6 +25,7 @@ TEST("header: everything that is written is read back", "[record]")
 		.machine = "x86_64",
 		.driver = "2.24.7.0",
 		.hooks = hooks,
+		.ladder = ladder,
 		.is_virtual = true,
 		.all_processes = true,
 		.kernel_ring_bytes = 4u << 20,
@@ -45,6 +48,13 @@ TEST("header: everything that is written is read back", "[record]")
 	CHECK_STR(h.info.hooks[0], "tracepoint:a");
 	CHECK_STR(h.info.hooks[1], "tracepoint:b");
 	CHECK(h.info.hooks[2] == NULL);
+	REQUIRE(h.info.ladder != NULL);
+	CHECK_STR(h.info.ladder[0].family, "ioctl");
+	CHECK_STR(h.info.ladder[0].step, "fentry");
+	CHECK_STR(h.info.ladder[0].result, "EPERM");
+	CHECK_STR(h.info.ladder[1].step, "tracepoint");
+	CHECK_STR(h.info.ladder[1].result, "reached");
+	CHECK(h.info.ladder[2].family == NULL);
 	CHECK(h.info.registry_hash == trace_registry_hash());
 	CHECK(h.info.ioctl_hash == rec_ioctl_table_hash());
 	rec_header_free(&h);
@@ -79,6 +89,8 @@ TEST("header: wrong types and unknown keys are as if absent, other texts are ref
 {
 	static const char odd[] =
 		"{\"producer\":7,\"hooks\":[1,\"h\",null],\"config\":[],"
+		"\"ladder\":[7,{\"family\":\"f\"},"
+		"{\"family\":\"f\",\"step\":\"s\",\"result\":\"r\"}],"
 		"\"registry_hash\":\"0xzz\",\"is_virtual\":\"yes\",\"future\":{}}";
 	static const char *const refused[] = {"", "[]", "7", "{\"a\":", "{} x", "\xff"};
 	struct rec_header h = {0};
@@ -88,6 +100,8 @@ TEST("header: wrong types and unknown keys are as if absent, other texts are ref
 	CHECK(!h.info.is_virtual && !h.info.all_processes);
 	CHECK(h.info.registry_hash == 0);
 	CHECK_STR(h.info.hooks[0], "h");
+	CHECK_STR(h.info.ladder[0].step, "s");
+	CHECK(h.info.ladder[1].family == NULL);
 	CHECK(h.info.hooks[1] == NULL);
 	rec_header_free(&h);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
@@ -99,7 +113,8 @@ TEST("header: wrong types and unknown keys are as if absent, other texts are ref
 
 TEST("header: its text may be cut anywhere without harm", "[record]")
 {
-	struct rec_header_info info = {.producer = "p", .instance_id = "i", .hooks = hooks};
+	struct rec_header_info info = {
+		.producer = "p", .instance_id = "i", .hooks = hooks, .ladder = ladder};
 	struct rec_header h = {0};
 	_cleanup_free_ char *text = NULL;
 
