@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -21,6 +20,7 @@
 
 #include "agent/collect/capture.h"
 #include "agent/collect/command.h"
+#include "agent/collect/counter_frames.h"
 #include "agent/collect/host.h"
 #include "agent/collect/ioctl_hooks.h"
 #include "agent/collect/runtimes.h"
@@ -42,6 +42,7 @@ struct capture {
 	struct rec_writer *rec;
 	struct ioctl_hooks *hooks;
 	struct runtimes *runtimes;
+	struct counter_frames counters;
 	struct command command;
 	int epoll_fd, tick_fd, set_fd, signal_fd;
 	unsigned ticks;
@@ -101,110 +102,6 @@ static int know_pid(struct capture *c, uint32_t pid)
 		return 0;
 	c->pids[c->pid_count++] = pid;
 	return put_memory(c, pid);
-}
-
-static int put_kernel_counters(struct capture *c)
-{
-	uint64_t k[NEV_C_MAX], open, received;
-	int rc = ioctl_hooks_counters(c->hooks, k, &open, &received);
-
-	if (rc < 0)
-		return rc;
-	const struct rec_counter rows[] = {
-		{REC_C_KERNEL_ENTERED, 0, k[NEV_C_ENTERED]},
-		{REC_C_KERNEL_DONE, 0, k[NEV_C_DONE]},
-		{REC_C_KERNEL_OPEN, 0, open},
-		{REC_C_KERNEL_RING_FULL, 0, k[NEV_C_LOST_RING_FULL]},
-		{REC_C_KERNEL_INFLIGHT_FULL, 0, k[NEV_C_LOST_INFLIGHT_FULL]},
-		{REC_C_KERNEL_EXIT_LOST, 0, k[NEV_C_LOST_EXIT]},
-		{REC_C_KERNEL_ARG_FAULT, 0, k[NEV_C_ARG_FAULT]},
-		{REC_C_KERNEL_UNTRACKED, 0, k[NEV_C_UNTRACKED]},
-		{REC_C_KERNEL_MISSED, 0, ioctl_hooks_missed(c->hooks)},
-		{REC_C_KERNEL_RECEIVED, 0, received},
-		{REC_C_KERNEL_LEFT, 0, ioctl_hooks_left(c->hooks)},
-	};
-	return put(c, REC_COUNTERS, REC_SOURCE_KERNEL, rows, sizeof(rows));
-}
-
-/* Of a runtime whose memory broke its rules nothing counts but what was taken from it. */
-static int put_failed_counters(struct capture *c, uint16_t source, uint32_t nc, uint64_t delivered)
-{
-	const struct rec_counter rows[] = {
-		{REC_C_RUNTIME_EMITTED, nc, delivered},
-		{REC_C_RUNTIME_DELIVERED, nc, delivered},
-		{REC_C_RUNTIME_UNREAD, nc, 0},
-		{REC_C_RUNTIME_OVERWRITTEN, nc, 0},
-		{REC_C_RUNTIME_FILTERED, nc, 0},
-		{REC_C_RUNTIME_SLOT_BUSY, nc, 0},
-		{REC_C_RUNTIME_NO_RING, nc, 0},
-		{REC_C_RUNTIME_ABANDONED, nc, 0},
-	};
-	return put(c, REC_COUNTERS, source, rows, sizeof(rows));
-}
-
-static int put_ring_counters(
-	struct capture *c, uint16_t source, uint32_t nc, const struct ring_counters *v)
-{
-	const struct rec_counter rows[] = {
-		{REC_C_RUNTIME_EMITTED, nc, v->emitted},
-		{REC_C_RUNTIME_DELIVERED, nc, v->delivered},
-		{REC_C_RUNTIME_UNREAD, nc, v->unread},
-		{REC_C_RUNTIME_OVERWRITTEN, nc, v->overwritten},
-		{REC_C_RUNTIME_FILTERED, nc, v->filtered},
-		{REC_C_RUNTIME_SLOT_BUSY, nc, v->slot_busy},
-		{REC_C_RUNTIME_NO_RING, nc, v->no_ring},
-		{REC_C_RUNTIME_ABANDONED, nc, v->abandoned},
-	};
-	return put(c, REC_COUNTERS, source, rows, sizeof(rows));
-}
-
-static int put_runtime_counters(struct capture *c, const struct runtime_source *s, unsigned at)
-{
-	const struct rec_counter rows[] = {
-		{REC_C_NAMES_LOST, 0, runtimes_names_lost(c->runtimes, at)},
-		{REC_C_THREADS_GONE, 0, runtimes_threads_gone(c->runtimes, at)},
-	};
-	int rc = 0;
-
-	for (uint32_t i = 0; rc == 0 && i < runtimes_ring_count(c->runtimes, at); i++) {
-		struct ring_counters v;
-		uint32_t nc, lane;
-
-		runtimes_ring(c->runtimes, at, i, &nc, &lane, &v);
-		if (nc != TRACE_NC_UNKNOWN)
-			nc |= lane << 16;
-		rc = s->failed ? put_failed_counters(c, s->source, nc, v.delivered)
-			       : put_ring_counters(c, s->source, nc, &v);
-	}
-	return rc < 0 ? rc : put(c, REC_COUNTERS, s->source, rows, sizeof(rows));
-}
-
-static int put_own_cost(struct capture *c)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	uint64_t ns = ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * 1000000000u +
-		      ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000u;
-	const struct rec_counter rows[] = {
-		{REC_C_AGENT_CPU_NS, 0, ns},
-		{REC_C_AGENT_BYTES, 0, rec_writer_bytes(c->rec)},
-		{REC_C_AGENT_REFUSED, 0, runtimes_refused(c->runtimes)},
-		{REC_C_AGENT_FAILED, 0, runtimes_failed(c->runtimes)},
-		{REC_C_AGENT_LEFT_RUNNING, 0, ioctl_hooks_tracked(c->hooks)},
-	};
-	return put(c, REC_COUNTERS, REC_SOURCE_RECORDER, rows, sizeof(rows));
-}
-
-static int put_counters(struct capture *c)
-{
-	struct runtime_source s;
-	uint64_t mark;
-	int rc = put_kernel_counters(c);
-
-	for (unsigned i = 0; rc == 0 && runtimes_get(c->runtimes, i, &s, &mark); i++)
-		rc = put_runtime_counters(c, &s, i);
-	return rc;
 }
 
 static int put_watermarks(struct capture *c)
@@ -332,7 +229,7 @@ static int sample(struct capture *c)
 		rc = put_cpus(c);
 	for (unsigned i = 0; rc == 0 && i < c->pid_count; i++)
 		rc = put_memory(c, c->pids[i]);
-	return rc < 0 ? rc : put_own_cost(c);
+	return rc < 0 ? rc : counter_frames_put_cost(&c->counters);
 }
 
 static int on_tick(struct capture *c)
@@ -349,7 +246,8 @@ static int on_tick(struct capture *c)
 	if (rc == 0 && (c->drained || c->ticks % TICKS_PER_FLUSH == 0))
 		rc = put_watermarks(c);
 	if (rc == 0 && c->ticks % TICKS_PER_FLUSH == 0) {
-		rc = put_counters(c); /* no older than the records that are flushed with them */
+		/* No older than the records that are flushed with them. */
+		rc = counter_frames_put(&c->counters);
 		if (rc == 0)
 			rc = rec_writer_flush(c->rec);
 		/* Last: a virtual device that hangs keeps us here. */
@@ -477,7 +375,7 @@ static int finish(struct capture *c)
 	if (rc == 0)
 		rc = drain(c);
 	if (rc == 0)
-		rc = put_counters(c);
+		rc = counter_frames_put(&c->counters);
 	if (rc == 0)
 		rc = rec_writer_flush(c->rec); /* its bytes are counted */
 	if (rc == 0)
@@ -681,6 +579,7 @@ static int run(struct capture *c, char *const argv[])
 	if (rc < 0)
 		return fail(c, CAPTURE_HOOKS, rc, "cannot set up the recorder");
 	rc = open_output(c);
+	c->counters = (struct counter_frames){c->rec, c->hooks, c->runtimes};
 	if (rc == 0 && c->device_count == 0 && c->o->on_no_device)
 		c->o->on_no_device(c->o->device_root);
 	if (rc == 0)

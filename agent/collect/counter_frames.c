@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * counter_frames.c - see counter_frames.h: a table of rows per kind of source.
+ */
+#include "agent/collect/counter_frames.h"
+
+#include <sys/resource.h>
+
+static int put_rows(const struct counter_frames *c, uint16_t source, const struct rec_counter *rows,
+	size_t size)
+{
+	return rec_writer_frame(c->rec, REC_COUNTERS, source, rows, size, NULL, 0);
+}
+
+static int put_kernel_counters(const struct counter_frames *c)
+{
+	uint64_t k[NEV_C_MAX], open, received;
+	int rc = ioctl_hooks_counters(c->hooks, k, &open, &received);
+
+	if (rc < 0)
+		return rc;
+	const struct rec_counter rows[] = {
+		{REC_C_KERNEL_ENTERED, 0, k[NEV_C_ENTERED]},
+		{REC_C_KERNEL_DONE, 0, k[NEV_C_DONE]},
+		{REC_C_KERNEL_OPEN, 0, open},
+		{REC_C_KERNEL_RING_FULL, 0, k[NEV_C_LOST_RING_FULL]},
+		{REC_C_KERNEL_INFLIGHT_FULL, 0, k[NEV_C_LOST_INFLIGHT_FULL]},
+		{REC_C_KERNEL_EXIT_LOST, 0, k[NEV_C_LOST_EXIT]},
+		{REC_C_KERNEL_ARG_FAULT, 0, k[NEV_C_ARG_FAULT]},
+		{REC_C_KERNEL_UNTRACKED, 0, k[NEV_C_UNTRACKED]},
+		{REC_C_KERNEL_MISSED, 0, ioctl_hooks_missed(c->hooks)},
+		{REC_C_KERNEL_RECEIVED, 0, received},
+		{REC_C_KERNEL_LEFT, 0, ioctl_hooks_left(c->hooks)},
+	};
+	return put_rows(c, REC_SOURCE_KERNEL, rows, sizeof(rows));
+}
+
+/* Of a runtime whose memory broke its rules nothing counts but what was taken from it. */
+static int put_failed_counters(
+	const struct counter_frames *c, uint16_t source, uint32_t nc, uint64_t delivered)
+{
+	const struct rec_counter rows[] = {
+		{REC_C_RUNTIME_EMITTED, nc, delivered},
+		{REC_C_RUNTIME_DELIVERED, nc, delivered},
+		{REC_C_RUNTIME_UNREAD, nc, 0},
+		{REC_C_RUNTIME_OVERWRITTEN, nc, 0},
+		{REC_C_RUNTIME_FILTERED, nc, 0},
+		{REC_C_RUNTIME_SLOT_BUSY, nc, 0},
+		{REC_C_RUNTIME_NO_RING, nc, 0},
+		{REC_C_RUNTIME_ABANDONED, nc, 0},
+	};
+	return put_rows(c, source, rows, sizeof(rows));
+}
+
+static int put_ring_counters(
+	const struct counter_frames *c, uint16_t source, uint32_t nc, const struct ring_counters *v)
+{
+	const struct rec_counter rows[] = {
+		{REC_C_RUNTIME_EMITTED, nc, v->emitted},
+		{REC_C_RUNTIME_DELIVERED, nc, v->delivered},
+		{REC_C_RUNTIME_UNREAD, nc, v->unread},
+		{REC_C_RUNTIME_OVERWRITTEN, nc, v->overwritten},
+		{REC_C_RUNTIME_FILTERED, nc, v->filtered},
+		{REC_C_RUNTIME_SLOT_BUSY, nc, v->slot_busy},
+		{REC_C_RUNTIME_NO_RING, nc, v->no_ring},
+		{REC_C_RUNTIME_ABANDONED, nc, v->abandoned},
+	};
+	return put_rows(c, source, rows, sizeof(rows));
+}
+
+static int put_runtime_counters(
+	const struct counter_frames *c, const struct runtime_source *s, unsigned at)
+{
+	const struct rec_counter rows[] = {
+		{REC_C_NAMES_LOST, 0, runtimes_names_lost(c->runtimes, at)},
+		{REC_C_THREADS_GONE, 0, runtimes_threads_gone(c->runtimes, at)},
+	};
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < runtimes_ring_count(c->runtimes, at); i++) {
+		struct ring_counters v;
+		uint32_t nc, lane;
+
+		runtimes_ring(c->runtimes, at, i, &nc, &lane, &v);
+		if (nc != TRACE_NC_UNKNOWN)
+			nc |= lane << 16;
+		rc = s->failed ? put_failed_counters(c, s->source, nc, v.delivered)
+			       : put_ring_counters(c, s->source, nc, &v);
+	}
+	return rc < 0 ? rc : put_rows(c, s->source, rows, sizeof(rows));
+}
+
+int counter_frames_put_cost(const struct counter_frames *c)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	uint64_t ns = ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * 1000000000u +
+		      ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000u;
+	const struct rec_counter rows[] = {
+		{REC_C_AGENT_CPU_NS, 0, ns},
+		{REC_C_AGENT_BYTES, 0, rec_writer_bytes(c->rec)},
+		{REC_C_AGENT_REFUSED, 0, runtimes_refused(c->runtimes)},
+		{REC_C_AGENT_FAILED, 0, runtimes_failed(c->runtimes)},
+		{REC_C_AGENT_LEFT_RUNNING, 0, ioctl_hooks_tracked(c->hooks)},
+	};
+	return put_rows(c, REC_SOURCE_RECORDER, rows, sizeof(rows));
+}
+
+int counter_frames_put(const struct counter_frames *c)
+{
+	struct runtime_source s;
+	uint64_t mark;
+	int rc = put_kernel_counters(c);
+
+	for (unsigned i = 0; rc == 0 && runtimes_get(c->runtimes, i, &s, &mark); i++)
+		rc = put_runtime_counters(c, &s, i);
+	return rc;
+}
