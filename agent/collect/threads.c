@@ -80,6 +80,14 @@ static bool start_of(const char *path, uint64_t *ret_ns)
 	return true;
 }
 
+/* Does this /proc show pids as this process sees them?  Not when it was mounted in another namespace. */
+static bool proc_is_ours(void)
+{
+	char text[16] = "";
+
+	return readlink("/proc/self", text, sizeof(text) - 1) > 0 && atoi(text) == getpid();
+}
+
 static int look_at(const struct threads *t, const char *tid, struct found *to)
 {
 	struct rec_thread row = {.host_tid = (uint32_t)strtoul(tid, NULL, 10)};
@@ -148,6 +156,8 @@ int threads_open(struct threads *t, pid_t pid, int pidfd, uint32_t said_pid, thr
 	int rc;
 
 	*t = (struct threads){.pid = pid, .pidfd = pidfd};
+	if (!proc_is_ours())
+		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	innermost_id(path, &levels);
 	t->foreign = levels && lives(t) ? levels > 1 : said_pid != (uint32_t)pid;
