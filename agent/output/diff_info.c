@@ -11,10 +11,9 @@
 #include <unistd.h>
 
 #include "agent/output/diff.h"
+#include "agent/output/trace_read.h"
 #include "proto/neuron_trace.pb-c.h"
 #include "runtime/base/file.h"
-
-#define MAX_INFO ((size_t)256 << 20)
 
 struct infos {
 	Ntff__NtraceInfo *of[2];
@@ -25,26 +24,6 @@ static void infos_free(struct infos *i)
 	for (unsigned s = 0; s < 2; s++)
 		if (i->of[s])
 			ntff__ntrace_info__free_unpacked(i->of[s], NULL);
-}
-
-/* 0 also when there is none; *ret_path is to be freed in any case. */
-static int read_info(const char *trace, Ntff__NtraceInfo **ret, char **ret_path)
-{
-	const char *slash = strrchr(trace, '/');
-	_cleanup_free_ char *data = NULL;
-	size_t size;
-	int rc;
-
-	if (asprintf(ret_path, "%.*strace_info.pb", slash ? (int)(slash - trace + 1) : 0, trace) <
-		0) {
-		*ret_path = NULL;
-		return -ENOMEM;
-	}
-	rc = file_read(*ret_path, MAX_INFO, &data, &size);
-	if (rc < 0)
-		return rc == -ENOENT ? 0 : rc;
-	*ret = ntff__ntrace_info__unpack(NULL, size, (const uint8_t *)data);
-	return *ret ? 0 : -EBADMSG;
 }
 
 static bool counts(const Ntff__NtraceLedgerRow *r, bool structure)
@@ -113,7 +92,7 @@ int diff_read_info(const struct diff_side side[2], const struct diff_options *op
 	for (unsigned s = 0; s < 2; s++) {
 		_cleanup_free_ char *path = NULL;
 
-		rc = read_info(side[s].file, &m.of[s], &path);
+		rc = trace_info_read(side[s].file, &m.of[s], &path);
 		if (rc < 0) {
 			fault->path = path;
 			path = NULL;

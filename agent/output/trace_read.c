@@ -18,6 +18,7 @@
 #include "runtime/base/file.h"
 
 #define WINDOW_BYTES (256u << 10)
+#define MAX_INFO ((size_t)256 << 20)
 
 int trace_read_open(struct trace_read *r, const char *path)
 {
@@ -85,13 +86,12 @@ static int record_size(const struct trace_read *r, size_t *ret_size)
 	return *ret_size <= left;
 }
 
-int trace_read_next(struct trace_read *r, struct ntrace_event_view *e)
+int trace_read_record(struct trace_read *r, const uint8_t **ret_msg, size_t *ret_len)
 {
-	size_t size = 0, pos, len, at;
-	const uint8_t *msg;
+	size_t pos;
 	int rc;
 
-	while ((rc = record_size(r, &size)) == 0) {
+	while ((rc = record_size(r, &r->size)) == 0) {
 		if (r->eof)
 			return r->at == r->have ? 0 : -EBADMSG;
 		rc = fill(r);
@@ -101,13 +101,48 @@ int trace_read_next(struct trace_read *r, struct ntrace_event_view *e)
 	if (rc < 0)
 		return rc;
 	pos = r->at;
-	if (pb_delimited_next(r->buf, r->at + size, &pos, &msg, &len) != 1)
-		return -EBADMSG;
+	return pb_delimited_next(r->buf, r->at + r->size, &pos, ret_msg, ret_len) == 1 ? 1
+										       : -EBADMSG;
+}
+
+void trace_read_skip(struct trace_read *r)
+{
+	r->at += r->size;
+	r->count++;
+}
+
+int trace_read_next(struct trace_read *r, struct ntrace_event_view *e)
+{
+	const uint8_t *msg;
+	size_t len, at;
+	int rc = trace_read_record(r, &msg, &len);
+
+	if (rc <= 0)
+		return rc;
 	if (ntrace_event_parse(msg, len, e, &at) < 0)
 		return -EBADMSG;
-	r->at = pos;
-	r->count++;
+	trace_read_skip(r);
 	return 1;
+}
+
+int trace_info_read(const char *trace, Ntff__NtraceInfo **ret_info, char **ret_path)
+{
+	const char *slash = strrchr(trace, '/');
+	_cleanup_free_ char *data = NULL;
+	size_t size;
+	int rc;
+
+	*ret_info = NULL;
+	if (asprintf(ret_path, "%.*strace_info.pb", slash ? (int)(slash - trace + 1) : 0, trace) <
+		0) {
+		*ret_path = NULL;
+		return -ENOMEM;
+	}
+	rc = file_read(*ret_path, MAX_INFO, &data, &size);
+	if (rc < 0)
+		return rc == -ENOENT ? 0 : rc;
+	*ret_info = ntff__ntrace_info__unpack(NULL, size, (const uint8_t *)data);
+	return *ret_info ? 0 : -EBADMSG;
 }
 
 /* ---- which traces there are ----------------------------------------------------------------- */

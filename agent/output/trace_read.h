@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace_read.h - reads an ntrace.pb from front to back in memory that does not grow with it, and finds
- * the traces below a directory.
+ * trace_read.h - reads an ntrace.pb, or another delimited stream, from front to back in memory that does
+ * not grow with it, finds the traces below a directory and the trace_info.pb beside each.
  *
  * The file may be foreign or damaged: lengths are believed only as far as bytes come.
  */
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "proto/event_codec.h"
+#include "proto/neuron_trace.pb-c.h"
 
 /* A record beyond this is damage: an event has at most a few KiB. */
 #define TRACE_READ_MAX_RECORD (64u << 20)
@@ -21,6 +22,7 @@ struct trace_read {
 	int fd;
 	uint8_t *buf;
 	size_t cap, have, at; /* bytes in buf, and where the next record begins */
+	size_t size;	      /* of the record that was returned last, with its prefix */
 	uint64_t base;	      /* offset in the file of buf[0] */
 	bool eof;
 	uint64_t count; /* records returned so far */
@@ -35,10 +37,19 @@ int trace_read_open(struct trace_read *r, const char *path);
  */
 int trace_read_next(struct trace_read *r, struct ntrace_event_view *e);
 
+/* The same for a stream of any messages: the next one, valid until the next call.  The caller counts it
+ * with trace_read_skip when it could be parsed; until then it comes again. */
+int trace_read_record(struct trace_read *r, const uint8_t **ret_msg, size_t *ret_len);
+void trace_read_skip(struct trace_read *r);
+
 /* Where in the file the next record begins (after -EBADMSG: the damaged one). */
 uint64_t trace_read_offset(const struct trace_read *r);
 
 void trace_read_close(struct trace_read *r);
+
+/* The trace_info.pb beside the file `trace`: 0, and NULL when there is none; -EBADMSG, another -errno.
+ * *ret_path is its path.  Both are to be freed in any case. */
+int trace_info_read(const char *trace, Ntff__NtraceInfo **ret_info, char **ret_path);
 
 /* The traces that a path names. */
 struct trace_set {

@@ -130,6 +130,8 @@ static int take_frame(struct merger *m, const struct rec_frame *f, const uint8_t
 
 static int cancelled(struct merger *m)
 {
+	if (m->output.error)
+		return m->output.error;
 	if (!m->cancel || !*m->cancel)
 		return 0;
 	return output_fail(&m->output, -ECANCELED, "interrupted");
@@ -236,6 +238,7 @@ static int init(struct merger *m, const char *out_dir, const struct merge_option
 	m->cancel = options->cancel;
 	m->output = (struct output){.session = &m->session,
 		.dir = out_dir,
+		.sink = options->sink,
 		.kernel_events = options->kernel_events,
 		.ret_error = ret_error};
 	held_init(&m->held, options->held_bytes, output_temporary, &m->output);

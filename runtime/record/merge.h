@@ -21,12 +21,31 @@ enum merge_kernel_events {
 	MERGE_KERNEL_OFF,
 };
 
+/* The files of a process, in the order in which they are finished. */
+enum merge_file { MERGE_NTRACE, MERGE_CPU_UTIL, MERGE_HOST_MEM, MERGE_TRACE_INFO, MERGE_FILES };
+
+/* Takes what would be written, in place of a directory.  Calls return 0, or -errno, which ends the
+ * merge with it and without a text. */
+struct merge_sink {
+	void *ctx;
+	/* Before anything of a process.  name: that of its directory; it and what *ret_process is
+	 * set to are the sink's. */
+	int (*open)(void *ctx, uint32_t pid, const char *name, int64_t realtime_offset_ns,
+		void **ret_process);
+	/* Whole messages.  Those of ntrace.pb come in many calls while the merge runs, of several
+	 * processes in turn; the others at its end, each file in one call (of 0 bytes when it is
+	 * empty), so that of trace_info.pb is a process's last. */
+	int (*write)(
+		void *ctx, void *process, enum merge_file which, const uint8_t *data, size_t size);
+};
+
 struct merge_options {
 	enum merge_kernel_events kernel_events;
 	/* When it becomes non-zero the merge ends with -ECANCELED and leaves nothing half-written: a
 	 * process has all its files or none.  May be NULL. */
 	const volatile sig_atomic_t *cancel;
-	size_t held_bytes; /* memory for events that wait for their turn; 0: 256 MiB */
+	size_t held_bytes;	       /* memory for events that wait for their turn; 0: 256 MiB */
+	const struct merge_sink *sink; /* takes all output; out_dir is then NULL */
 };
 
 /* What was written for one process. */
@@ -81,7 +100,7 @@ struct merge_frames {
 	void *ctx;
 };
 
-/* As merge_recording.  out_dir NULL: nothing is kept, ntrace.pb goes to /dev/null. */
+/* As merge_recording.  out_dir NULL without a sink: nothing is kept, all goes to /dev/null. */
 int merge_frames(const struct merge_frames *frames, const char *name, const char *out_dir,
 	const struct merge_options *options, struct merge_result *ret, char **ret_error);
 

@@ -5,7 +5,6 @@
 #ifndef NTRACE_RECORD_OUT_H
 #define NTRACE_RECORD_OUT_H
 
-#include "runtime/base/file.h"
 #include "runtime/record/ledger.h"
 #include "runtime/record/merge.h"
 #include "runtime/record/process.h"
@@ -18,10 +17,9 @@ struct out_profile {
 	uint64_t messages, bytes;
 };
 
-/* trace_info.pb.  g: ledger of the capture and of this process.  Write errors are kept by the outfile
- * for its commit; 0 or -errno for anything else. */
+/* Appends trace_info.pb.  g: ledger of the capture and of this process.  0 or -ENOMEM. */
 int out_trace_info(const struct session *s, const struct process *p,
 	enum merge_kernel_events kernel_events, const struct ledger *g,
-	const struct out_profile *profiles, size_t profile_count, struct outfile *f);
+	const struct out_profile *profiles, size_t profile_count, struct pb_buf *to);
 
 #endif

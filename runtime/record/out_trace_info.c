@@ -236,20 +236,18 @@ static const char *const kernel_events_names[] = {
 	[MERGE_KERNEL_OFF] = "off",
 };
 
-static int write_info(const Ntff__NtraceInfo *m, struct outfile *f)
+static int append_info(const Ntff__NtraceInfo *m, struct pb_buf *to)
 {
-	size_t size = ntff__ntrace_info__get_packed_size(m);
-	_cleanup_free_ uint8_t *buf = malloc(size + 1);
+	int rc = pb_buf_reserve(to, ntff__ntrace_info__get_packed_size(m));
 
-	if (!buf)
-		return -ENOMEM;
-	outfile_write(f, buf, ntff__ntrace_info__pack(m, buf));
-	return 0;
+	if (rc == 0)
+		to->len += ntff__ntrace_info__pack(m, to->data + to->len);
+	return rc;
 }
 
 int out_trace_info(const struct session *s, const struct process *process,
 	enum merge_kernel_events kernel_events, const struct ledger *g,
-	const struct out_profile *profiles, size_t profile_count, struct outfile *f)
+	const struct out_profile *profiles, size_t profile_count, struct pb_buf *to)
 {
 	Ntff__NtraceInfo m = NTFF__NTRACE_INFO__INIT;
 	struct parts p = {0};
@@ -273,7 +271,7 @@ int out_trace_info(const struct session *s, const struct process *process,
 	if (rc == 0)
 		rc = add_names(&m, &p, s, process->pid);
 	if (rc == 0)
-		rc = write_info(&m, f);
+		rc = append_info(&m, to);
 	parts_free(&p);
 	return rc;
 }

@@ -23,25 +23,24 @@
 #define MAX_INSTANCE 64
 #define MAX_OPEN 128u /* descriptors */
 
-enum out_file { FILE_NTRACE, FILE_CPU_UTIL, FILE_HOST_MEM, FILE_TRACE_INFO, FILE_COUNT };
-
 static const struct {
 	const char *name, *type;
-} file_names[FILE_COUNT] = {
-	[FILE_NTRACE] = {"ntrace.pb", "ntrace"},
-	[FILE_CPU_UTIL] = {"cpu_util.pb", "cpu_util"},
-	[FILE_HOST_MEM] = {"host_mem.pb", "host_mem"},
-	[FILE_TRACE_INFO] = {"trace_info.pb", "trace_info"},
+} file_names[MERGE_FILES] = {
+	[MERGE_NTRACE] = {"ntrace.pb", "ntrace"},
+	[MERGE_CPU_UTIL] = {"cpu_util.pb", "cpu_util"},
+	[MERGE_HOST_MEM] = {"host_mem.pb", "host_mem"},
+	[MERGE_TRACE_INFO] = {"trace_info.pb", "trace_info"},
 };
 
 struct file_set {
 	struct file_set *next; /* of those whose ntrace.pb has a descriptor */
 	char *dir;
-	char *path[FILE_COUNT];
-	struct outfile file[FILE_COUNT];
+	char *path[MERGE_FILES];
+	struct outfile file[MERGE_FILES];
 	unsigned opened, committed;
-	int null_fd; /* instead of all that */
-	uint64_t null_bytes;
+	void *taker; /* instead of all that: the sink's own, or */
+	int null_fd;
+	uint64_t bytes[MERGE_FILES];
 	int error;
 };
 
@@ -145,7 +144,7 @@ static void unlink_set(struct output *o, struct file_set *s)
 /* Makes sure that ntrace.pb has its descriptor; another gives its own up when there are many. */
 static int need_descriptor(struct output *o, struct file_set *s)
 {
-	struct outfile *f = &s->file[FILE_NTRACE];
+	struct outfile *f = &s->file[MERGE_NTRACE];
 
 	for (struct file_set *i = o->first; i; i = i->next)
 		if (i == s)
@@ -155,7 +154,7 @@ static int need_descriptor(struct output *o, struct file_set *s)
 
 		while (last->next)
 			last = last->next;
-		outfile_pause(&last->file[FILE_NTRACE]);
+		outfile_pause(&last->file[MERGE_NTRACE]);
 		unlink_set(o, last);
 	}
 	s->next = o->first;
@@ -166,10 +165,12 @@ static int need_descriptor(struct output *o, struct file_set *s)
 
 /* ---- a process's files -------------------------------------------------------------------- */
 
-static int open_file(struct output *o, struct file_set *s, enum out_file which)
+static int open_file(struct output *o, struct file_set *s, enum merge_file which)
 {
 	int rc;
 
+	if (!o->dir)
+		return 0;
 	if (asprintf(&s->path[which], "%s/%s", s->dir, file_names[which].name) < 0) {
 		s->path[which] = NULL;
 		return output_fail(o, -ENOMEM, "out of memory");
@@ -181,9 +182,18 @@ static int open_file(struct output *o, struct file_set *s, enum out_file which)
 	return 0;
 }
 
+static int open_elsewhere(struct output *o, struct process *p, struct file_set *s, const char *name)
+{
+	if (o->sink)
+		return o->error = o->sink->open(
+			       o->sink->ctx, p->pid, name, o->session->clock.offset, &s->taker);
+	s->null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	return s->null_fd < 0 ? -errno : 0;
+}
+
 int output_open(struct output *o, struct process *p)
 {
-	char instance[MAX_INSTANCE + 1];
+	char instance[MAX_INSTANCE + 1], name[MAX_INSTANCE + 32];
 	_cleanup_free_ char *base = NULL;
 	struct file_set *s = p->files = calloc(1, sizeof(*s));
 	int rc;
@@ -191,40 +201,46 @@ int output_open(struct output *o, struct process *p)
 	if (!s)
 		return output_fail(o, -ENOMEM, "out of memory");
 	s->null_fd = -1;
-	if (!o->dir) {
-		s->null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-		return s->null_fd < 0 ? -errno : 0;
-	}
+	instance_name(o->session, instance);
+	snprintf(name, sizeof(name), "%s_pid_%u", instance, p->pid);
+	if (!o->dir)
+		return open_elsewhere(o, p, s, name);
 	rc = output_make_dir(o);
 	if (rc < 0)
 		return rc;
-	instance_name(o->session, instance);
-	if (asprintf(&base, "%s/%s_pid_%u", o->dir, instance, p->pid) < 0) {
+	if (asprintf(&base, "%s/%s", o->dir, name) < 0) {
 		base = NULL;
 		return output_fail(o, -ENOMEM, "out of memory");
 	}
 	rc = file_mkdir_unique(base, &s->dir);
 	if (rc < 0)
 		return output_fail(o, rc, "cannot create %s: %s", base, strerror(-rc));
-	rc = open_file(o, s, FILE_NTRACE);
+	rc = open_file(o, s, MERGE_NTRACE);
 	return rc < 0 ? rc : need_descriptor(o, s);
+}
+
+/* Hands bytes of a file on to where they go; s->error after that. */
+static void put(struct output *o, struct file_set *s, enum merge_file which, const struct pb_buf *b)
+{
+	if (!s->error && o->dir && which == MERGE_NTRACE)
+		s->error = need_descriptor(o, s);
+	if (!s->error)
+		s->error = o->error;
+	if (s->error)
+		return;
+	s->bytes[which] += b->len;
+	if (o->dir)
+		outfile_write(&s->file[which], b->data, b->len);
+	else if (o->sink)
+		s->error = o->error =
+			o->sink->write(o->sink->ctx, s->taker, which, b->data, b->len);
+	else
+		s->error = file_write_all(s->null_fd, b->data, b->len);
 }
 
 void output_flush(void *ctx, struct process *p)
 {
-	struct output *o = ctx;
-	struct file_set *s = p->files;
-
-	if (!o->dir) {
-		int rc = file_write_all(s->null_fd, p->buf.data, p->buf.len);
-		s->error = s->error ? s->error : rc;
-		s->null_bytes += p->buf.len;
-	} else {
-		int rc = need_descriptor(o, s);
-		s->error = s->error ? s->error : rc;
-		if (!s->error)
-			outfile_write(&s->file[FILE_NTRACE], p->buf.data, p->buf.len);
-	}
+	put(ctx, p->files, MERGE_NTRACE, &p->buf);
 	p->buf.len = 0;
 }
 
@@ -232,28 +248,29 @@ static int write_rest(struct output *o, struct process *p, const struct ledger *
 {
 	const struct session_mem *mem = session_mem(o->session, p->pid);
 	struct file_set *s = p->files;
-	struct out_profile profiles[FILE_TRACE_INFO];
+	struct out_profile profiles[MERGE_TRACE_INFO];
 	uint64_t messages[] = {p->events, o->session->cpu_messages, mem ? mem->messages : 0};
+	_cleanup_(pb_buf_free) struct pb_buf info = {0};
 	int rc = 0;
 
-	for (unsigned i = FILE_CPU_UTIL; rc == 0 && i < FILE_COUNT; i++)
-		rc = open_file(o, s, (enum out_file)i);
+	for (unsigned i = MERGE_CPU_UTIL; rc == 0 && i < MERGE_FILES; i++)
+		rc = open_file(o, s, (enum merge_file)i);
 	if (rc < 0)
 		return rc;
-	outfile_write(&s->file[FILE_CPU_UTIL], o->session->cpu.data, o->session->cpu.len);
-	if (mem)
-		outfile_write(&s->file[FILE_HOST_MEM], mem->data.data, mem->data.len);
-	for (unsigned i = 0; i < FILE_TRACE_INFO; i++)
+	put(o, s, MERGE_CPU_UTIL, &o->session->cpu);
+	put(o, s, MERGE_HOST_MEM, mem ? &mem->data : &(struct pb_buf){0});
+	for (unsigned i = 0; i < MERGE_TRACE_INFO; i++)
 		profiles[i] = (struct out_profile){
-			file_names[i].name, file_names[i].type, messages[i], s->file[i].bytes};
-	rc = out_trace_info(o->session, p, o->kernel_events, g, profiles, FILE_TRACE_INFO,
-		&s->file[FILE_TRACE_INFO]);
-	return rc < 0 ? output_fail(o, rc, "cannot write below %s: %s", s->dir, strerror(-rc)) : 0;
+			file_names[i].name, file_names[i].type, messages[i], s->bytes[i]};
+	rc = out_trace_info(o->session, p, o->kernel_events, g, profiles, MERGE_TRACE_INFO, &info);
+	if (rc == 0)
+		put(o, s, MERGE_TRACE_INFO, &info);
+	return rc < 0 ? rc : s->error;
 }
 
 static int commit_files(struct output *o, struct file_set *s)
 {
-	for (unsigned i = 0; i < FILE_COUNT; i++) {
+	for (unsigned i = 0; o->dir && i < MERGE_FILES; i++) {
 		int rc = outfile_commit(&s->file[i]);
 		if (rc < 0)
 			return output_fail(o, rc, "cannot write %s: %s", s->path[i], strerror(-rc));
@@ -267,7 +284,7 @@ static void free_set(struct output *o, struct process *p)
 	struct file_set *s = p->files;
 
 	unlink_set(o, s);
-	for (unsigned i = 0; i < FILE_COUNT; i++)
+	for (unsigned i = 0; i < MERGE_FILES; i++)
 		free(s->path[i]);
 	free(s->dir);
 	cleanup_close(&s->null_fd);
@@ -284,12 +301,12 @@ int output_commit(
 
 	output_flush(o, p);
 	rc = s->error;
-	if (rc < 0)
+	if (rc == 0)
+		rc = write_rest(o, p, g);
+	if (rc < 0 && !o->sink)
 		output_fail(o, rc, "cannot write below %s: %s", o->dir ? s->dir : "/dev/null",
 			strerror(-rc));
-	if (rc == 0 && o->dir)
-		rc = write_rest(o, p, g);
-	if (rc == 0 && o->dir)
+	if (rc == 0)
 		rc = commit_files(o, s);
 	if (rc < 0)
 		return rc;
@@ -297,7 +314,7 @@ int output_commit(
 		.pid = p->pid,
 		.dir = s->dir,
 		.events = p->events,
-		.bytes = o->dir ? s->file[FILE_NTRACE].bytes : s->null_bytes,
+		.bytes = s->bytes[MERGE_NTRACE],
 		.cpu_samples = o->session->cpu_messages,
 		.mem_samples = mem ? mem->messages : 0,
 		.spans = p->spans,

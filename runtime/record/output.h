@@ -18,12 +18,14 @@
 
 struct output {
 	const struct session *session;
-	const char *dir; /* NULL: nothing is kept, ntrace.pb goes to /dev/null */
+	const char *dir; /* NULL: to the sink, or /dev/null when there is none */
+	const struct merge_sink *sink;
 	enum merge_kernel_events kernel_events;
 	char **ret_error;
 	unsigned made;		/* components of dir that are ours */
 	struct file_set *first; /* all that are open */
 	unsigned files_open;
+	int error; /* of the sink */
 };
 
 /* Says what failed; the first saying counts.  Returns error. */

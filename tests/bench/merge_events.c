@@ -6,7 +6,8 @@
  * of the kernel hooks, with watermarks) and merged, linked and encoded into /dev/null, so that no disk is
  * measured.  A round is an execution with submit, wait and device run, and sixteen allocations with one
  * copy each: 72 events with six attributes on average.  Making the frames is measured alone before
- * and its time is subtracted; both are shown.  Resident memory is shown for each size.
+ * and its time is subtracted; both are shown.  Resident memory is shown for each size.  Then the same
+ * without a file, every event parsed again: what `ntrace summary REC` takes before it looks at any.
  *
  * Peers in the same run: dd of as many bytes as were encoded from /dev/zero to /dev/null, and protobuf-c
  * packing the very same events of a smaller trace (what the encoding alone would cost with the usual
@@ -327,10 +328,33 @@ static struct generator *new_generator(uint64_t events)
 	return g;
 }
 
-static int merge(uint64_t events, const char *out, struct merge_result *m, double *ret_seconds)
+static int sink_open(
+	void *ctx, uint32_t pid, const char *name, int64_t realtime_offset_ns, void **ret_process)
+{
+	(void)pid, (void)name, (void)realtime_offset_ns;
+	*ret_process = ctx;
+	return 0;
+}
+
+static int sink_write(
+	void *ctx, void *process, enum merge_file which, const uint8_t *data, size_t size)
+{
+	static struct ntrace_event_view e;
+	uint64_t *parsed = ctx;
+	size_t pos = 0, len, at;
+	const uint8_t *msg;
+
+	(void)process;
+	while (which == MERGE_NTRACE && pb_delimited_next(data, size, &pos, &msg, &len) == 1)
+		*parsed += ntrace_event_parse(msg, len, &e, &at) == 0;
+	return 0;
+}
+
+static int merge(uint64_t events, const char *out, const struct merge_sink *sink,
+	struct merge_result *m, double *ret_seconds)
 {
 	struct generator *g = new_generator(events);
-	struct merge_options options = {.kernel_events = MERGE_KERNEL_HINT};
+	struct merge_options options = {.kernel_events = MERGE_KERNEL_HINT, .sink = sink};
 	struct merge_frames frames = {generate, generate_again, no_damage, g};
 	_cleanup_free_ char *error = NULL;
 	double start = used();
@@ -356,6 +380,22 @@ static double generate_only(uint64_t events)
 	return used() - start;
 }
 
+static bool feed(uint64_t events, double making)
+{
+	uint64_t parsed = 0;
+	struct merge_sink sink = {&parsed, sink_open, sink_write};
+	struct merge_result m;
+	double seconds;
+
+	if (merge(events, NULL, &sink, &m, &seconds) < 0)
+		return false;
+	bool right = parsed == m.outputs[0].events;
+	merge_result_free(&m);
+	printf("%.0f M events: merge and parse without a file %.2f M events/s of one core\n",
+		(double)parsed / 1e6, (double)parsed / (seconds - making) / 1e6);
+	return right;
+}
+
 /* One size in a process of its own, so that its memory is its own. */
 static int measure(uint64_t events)
 {
@@ -363,7 +403,7 @@ static int measure(uint64_t events)
 	struct rusage u;
 	double making = generate_only(events), seconds;
 
-	if (merge(events, NULL, &m, &seconds) < 0)
+	if (merge(events, NULL, NULL, &m, &seconds) < 0)
 		return 1;
 	getrusage(RUSAGE_SELF, &u);
 	double count = (double)m.outputs[0].events, bytes = (double)m.outputs[0].bytes;
@@ -378,6 +418,7 @@ static int measure(uint64_t events)
 	bool right =
 		m.balanced && m.ledger[REC_C_MERGE_LATE].value == 0 && m.outputs[0].open_spans == 0;
 	merge_result_free(&m);
+	right &= feed(events, making);
 	fflush(stdout);
 	return right ? 0 : 1;
 }
@@ -392,7 +433,7 @@ static int compare(struct scratch *dir)
 	double start = now(), seconds, cpu, dd;
 	size_t size = 0;
 
-	if (merge(1000000, out.s, &m, &cpu) < 0)
+	if (merge(1000000, out.s, NULL, &m, &cpu) < 0)
 		return 1;
 	seconds = now() - start;
 	dd = run_dd(m.outputs[0].bytes, plain.s);

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * feed.c - what is at a path, and the same calls for either kind of it.
+ *
+ * Of damaged input all is fed that can be read, process by process; the first damage that was met is
+ * told at the end.
+ */
+#include "agent/output/feed.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/output/report.h"
+#include "agent/output/trace_read.h"
+#include "proto/delimited.h"
+#include "runtime/base/file.h"
+#include "runtime/record/merge.h"
+
+/* A process with what it owns. */
+struct fed {
+	struct feed_process process; /* first, so that either pointer is the other */
+	char *name;
+};
+
+struct feeder {
+	const struct feed_sink *sink;
+	const volatile sig_atomic_t *cancel;
+	struct fed **list;
+	uint32_t count;
+	struct ntrace_event_view view;
+	bool damaged;
+	char **ret_error;
+};
+
+/* Says what failed; the first saying counts.  Returns error. */
+static int fail(struct feeder *f, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(struct feeder *f, int error, const char *format, ...)
+{
+	va_list ap;
+
+	if (*f->ret_error)
+		return error;
+	va_start(ap, format);
+	if (vasprintf(f->ret_error, format, ap) < 0)
+		*f->ret_error = NULL;
+	va_end(ap);
+	return error;
+}
+
+static void feeder_free(struct feeder *f)
+{
+	for (uint32_t i = 0; i < f->count; i++) {
+		free(f->list[i]->name);
+		free(f->list[i]);
+	}
+	free(f->list);
+}
+
+/* A new process, told to the sink.  0 or -errno. */
+static int add_process(
+	struct feeder *f, uint32_t pid, const char *name, int64_t offset, struct feed_process **ret)
+{
+	struct fed **list = realloc(f->list, (f->count + 1) * sizeof(*list));
+	struct fed *p = list ? calloc(1, sizeof(*p)) : NULL;
+
+	if (list)
+		f->list = list;
+	if (p)
+		p->name = strdup(name);
+	if (!p || !p->name) {
+		free(p);
+		return -ENOMEM;
+	}
+	p->process = (struct feed_process){.index = f->count,
+		.pid = pid,
+		.name = p->name,
+		.realtime_offset_ns = offset,
+		.has_offset = offset != 0};
+	f->list[f->count++] = p;
+	*ret = &p->process;
+	return f->sink->process ? f->sink->process(f->sink->ctx, &p->process) : 0;
+}
+
+/* ---- one message of a file --------------------------------------------------------------------- */
+
+typedef int (*message_fn)(struct feeder *f, struct feed_process *p, const uint8_t *msg, size_t len,
+	bool *ret_damaged);
+
+static int feed_event(
+	struct feeder *f, struct feed_process *p, const uint8_t *msg, size_t len, bool *ret_damaged)
+{
+	size_t at;
+
+	*ret_damaged = ntrace_event_parse(msg, len, &f->view, &at) < 0;
+	if (*ret_damaged || !f->sink->event)
+		return 0;
+	return f->sink->event(f->sink->ctx, p, &f->view);
+}
+
+static int feed_cpu(
+	struct feeder *f, struct feed_process *p, const uint8_t *msg, size_t len, bool *ret_damaged)
+{
+	Ntff__CpuUtil *m = ntff__cpu_util__unpack(NULL, len, msg);
+	int rc = 0;
+
+	*ret_damaged = !m;
+	if (m && f->sink->cpu)
+		rc = f->sink->cpu(f->sink->ctx, p, m);
+	if (m)
+		ntff__cpu_util__free_unpacked(m, NULL);
+	return rc;
+}
+
+static int feed_mem(
+	struct feeder *f, struct feed_process *p, const uint8_t *msg, size_t len, bool *ret_damaged)
+{
+	Ntff__HostMemUsage *m = ntff__host_mem_usage__unpack(NULL, len, msg);
+	int rc = 0;
+
+	*ret_damaged = !m;
+	if (m && f->sink->mem)
+		rc = f->sink->mem(f->sink->ctx, p, m);
+	if (m)
+		ntff__host_mem_usage__free_unpacked(m, NULL);
+	return rc;
+}
+
+static const message_fn streams[] = {
+	[MERGE_NTRACE] = feed_event, [MERGE_CPU_UTIL] = feed_cpu, [MERGE_HOST_MEM] = feed_mem};
+
+static int feed_end(struct feeder *f, struct feed_process *p, const Ntff__NtraceInfo *info)
+{
+	return f->sink->end ? f->sink->end(f->sink->ctx, p, info) : 0;
+}
+
+/* ---- a recording ------------------------------------------------------------------------------- */
+
+static int merged_open(
+	void *ctx, uint32_t pid, const char *name, int64_t offset, void **ret_process)
+{
+	struct feed_process *p = NULL;
+	int rc = add_process(ctx, pid, name, offset, &p);
+
+	*ret_process = p;
+	return rc;
+}
+
+static int merged_info(struct feeder *f, struct feed_process *p, const uint8_t *data, size_t size)
+{
+	Ntff__NtraceInfo *info = ntff__ntrace_info__unpack(NULL, size, data);
+	int rc;
+
+	if (!info)
+		return -ENOMEM; /* the merge wrote it just now */
+	rc = feed_end(f, p, info);
+	ntff__ntrace_info__free_unpacked(info, NULL);
+	return rc;
+}
+
+static int merged_write(
+	void *ctx, void *process, enum merge_file which, const uint8_t *data, size_t size)
+{
+	const uint8_t *msg;
+	size_t pos = 0, len;
+	bool damaged = false;
+	int rc = 0;
+
+	if (which == MERGE_TRACE_INFO)
+		return merged_info(ctx, process, data, size);
+	while (rc == 0 && !damaged && pb_delimited_next(data, size, &pos, &msg, &len) == 1)
+		rc = streams[which](ctx, process, msg, len, &damaged);
+	return rc == 0 && damaged ? -ENOMEM : rc; /* as above: protobuf-c had none to spare */
+}
+
+static void judge(struct feeder *f, const char *path, const struct merge_result *m)
+{
+	f->damaged = !m->ended || rec_damaged(&m->damage) || !m->balanced;
+	if (!m->ended)
+		fail(f, 0,
+			"%s: its recorder did not stop in order; what is shown is what it "
+			"wrote",
+			path);
+	else if (rec_damaged(&m->damage))
+		fail(f, 0, "%s: %llu damaged bytes were skipped, %llu bytes cut off at the end",
+			path, (unsigned long long)m->damage.skipped_bytes,
+			(unsigned long long)m->damage.cut_bytes);
+	else if (!m->balanced)
+		fail(f, 0, "%s: the ledger does not balance", path);
+}
+
+static int feed_recording(struct feeder *f, const char *path)
+{
+	const struct merge_sink sink = {f, merged_open, merged_write};
+	const struct merge_options options = {.cancel = f->cancel, .sink = &sink};
+	_cleanup_free_ char *error = NULL;
+	struct merge_result m;
+	int rc = merge_recording(path, NULL, &options, &m, &error);
+
+	if (rc == -ENOENT)
+		rc = fail(f, -ENODATA,
+			"%s: there is no ntrace.pb here or one directory below, and no recording",
+			path);
+	else if (rc == -ENODATA)
+		rc = fail(f, -EBADMSG, "%s", error ? error : report_reason(rc));
+	else if (rc < 0)
+		fail(f, rc, "%s: %s", path, error ? error : report_reason(rc));
+	else
+		judge(f, path, &m);
+	merge_result_free(&m);
+	return rc;
+}
+
+/* ---- merged files ------------------------------------------------------------------------------ */
+
+static int read_failed(struct feeder *f, int error, const char *path, uint64_t offset)
+{
+	if (error == -EBADMSG) {
+		f->damaged = true;
+		fail(f, 0, "%s is damaged at byte %llu", path, (unsigned long long)offset);
+		return 0;
+	}
+	return fail(f, error, "cannot read %s: %s", path, strerror(-error));
+}
+
+/* Feeds a file's messages as far as they can be read. */
+static int feed_stream(struct feeder *f, struct feed_process *p, enum merge_file which,
+	const char *path, bool optional)
+{
+	struct trace_read r;
+	bool damaged = false;
+	int rc = trace_read_open(&r, path), fed = 0;
+
+	if (rc == -ENOENT && optional)
+		return 0;
+	if (rc < 0)
+		return read_failed(f, rc, path, 0);
+	for (;;) {
+		const uint8_t *msg;
+		size_t len;
+
+		if (f->cancel && *f->cancel)
+			fed = fail(f, -ECANCELED, "interrupted");
+		else if ((rc = trace_read_record(&r, &msg, &len)) == 1)
+			fed = streams[which](f, p, msg, len, &damaged);
+		if (fed < 0 || rc != 1 || damaged)
+			break;
+		trace_read_skip(&r);
+	}
+	if (fed == 0 && (rc < 0 || damaged))
+		fed = read_failed(f, damaged ? -EBADMSG : rc, path, trace_read_offset(&r));
+	trace_read_close(&r);
+	return fed;
+}
+
+/* cpu_util.pb or host_mem.pb beside a trace. */
+static int feed_beside(
+	struct feeder *f, struct feed_process *p, enum merge_file which, const char *trace)
+{
+	static const char *const names[] = {
+		[MERGE_CPU_UTIL] = "cpu_util.pb", [MERGE_HOST_MEM] = "host_mem.pb"};
+	const char *slash = strrchr(trace, '/');
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "%.*s%s", slash ? (int)(slash - trace + 1) : 0, trace, names[which]) <
+		0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	return feed_stream(f, p, which, path, true);
+}
+
+/* Do the files beside this one belong to it?  A copy under another name stands alone. */
+static bool whole_set(const char *trace)
+{
+	const char *slash = strrchr(trace, '/');
+
+	return !strcmp(slash ? slash + 1 : trace, "ntrace.pb");
+}
+
+/* Name of the directory that a file is in; to be freed. */
+static char *directory_name(const char *file)
+{
+	_cleanup_free_ char *path = realpath(file, NULL);
+	char *slash = path ? strrchr(path, '/') : NULL;
+
+	if (!slash)
+		return strdup("");
+	*slash = '\0';
+	slash = strrchr(path, '/');
+	return strdup(slash ? slash + 1 : path);
+}
+
+static int feed_with_info(struct feeder *f, const char *trace, const Ntff__NtraceInfo *info)
+{
+	_cleanup_free_ char *name = directory_name(trace);
+	struct feed_process *p;
+	int rc = name ? add_process(f, info ? info->pid : 0, name,
+				info ? info->realtime_offset_ns : 0, &p)
+		      : -ENOMEM;
+
+	if (rc == 0)
+		rc = feed_stream(f, p, MERGE_NTRACE, trace, false);
+	if (rc == 0 && whole_set(trace))
+		rc = feed_beside(f, p, MERGE_CPU_UTIL, trace);
+	if (rc == 0 && whole_set(trace))
+		rc = feed_beside(f, p, MERGE_HOST_MEM, trace);
+	return rc == 0 ? feed_end(f, p, info) : rc;
+}
+
+/* The process whose ntrace.pb is at `trace`. */
+static int feed_files(struct feeder *f, const char *trace)
+{
+	_cleanup_free_ char *path = NULL;
+	Ntff__NtraceInfo *info = NULL;
+	int rc = whole_set(trace) ? trace_info_read(trace, &info, &path) : 0;
+
+	if (rc < 0)
+		rc = path ? read_failed(f, rc, path, 0) : rc;
+	if (rc == 0)
+		rc = feed_with_info(f, trace, info);
+	if (info)
+		ntff__ntrace_info__free_unpacked(info, NULL);
+	return rc;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------- */
+
+int feed_trace(const char *path, const struct feed_options *options, const struct feed_sink *sink,
+	char **ret_error)
+{
+	struct feeder f = {.sink = sink, .cancel = options->cancel, .ret_error = ret_error};
+	struct trace_set set;
+	int rc;
+
+	*ret_error = NULL;
+	rc = trace_set_find(path, &set);
+	if (rc == -ENODATA)
+		rc = feed_recording(&f, path);
+	else if (rc < 0)
+		fail(&f, rc, "cannot read %s: %s", path, strerror(-rc));
+	for (size_t i = 0; rc == 0 && i < set.count; i++)
+		rc = feed_files(&f, set.files[i]);
+	if (rc == -ENOMEM)
+		fail(&f, rc, "out of memory");
+	else if (rc < 0)
+		fail(&f, rc, "%s: %s", path, strerror(-rc));
+	trace_set_free(&set);
+	feeder_free(&f);
+	return rc == 0 && f.damaged ? -EBADMSG : rc;
+}
