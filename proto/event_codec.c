@@ -7,7 +7,9 @@
  * to 16 KiB long.  A record outside that range is moved by the difference.  Varints are spread by
  * word operations instead of a loop per byte: timestamps and ids take 8 and 9 bytes each.
  *
- * Parsing: a table gives wire type and place of each field.  Whatever the table does not know is
+ * Parsing: a table gives wire type and place of each field.  What every writer writes (tags of one byte,
+ * entries of key and value with lengths of one byte) is taken on a short way; all else, and what looks
+ * damaged there, on the long one.  Whatever the table does not know is
  * skipped by its wire type and remembered as a run of raw bytes.  Groups (wire types 3 and 4) are
  * not part of proto3 and count as damage.
  */
@@ -312,6 +314,51 @@ static int take_field(struct ntrace_event_view *e, const struct raw_field *f)
 	return 0;
 }
 
+/* The entry [key, value] at p of which all lengths are one byte; false: anything else. */
+static inline bool take_attr(struct ntrace_event_view *e, const uint8_t *p, size_t size)
+{
+	size_t key = size > 2 ? p[1] : 0x80, value;
+
+	if (key >= 0x80 || key + 4 > size || p[0] != TAG(1, WIRE_LEN) ||
+		p[2 + key] != TAG(2, WIRE_LEN) || e->attr_count >= NTRACE_EVENT_MAX_ATTRS)
+		return false;
+	value = p[3 + key];
+	if (value >= 0x80 || 4 + key + value != size)
+		return false;
+	e->attrs[e->attr_count++] = (struct pb_attr){
+		{(const char *)p + 2, (uint32_t)key}, {(const char *)p + 4 + key, (uint32_t)value}};
+	return true;
+}
+
+/* The short way for the field at p; NULL: the long way shall decide. */
+static inline const uint8_t *take_usual(
+	struct ntrace_event_view *e, const uint8_t *p, const uint8_t *end)
+{
+	unsigned number = *p >> 3;
+	uint64_t value;
+	uint32_t low;
+
+	/* Also bounds the number: a tag of one byte has 0 to 15. */
+	if (*p >= 0x80 || (*p & 7) != fields[number].wire)
+		return NULL;
+	if (fields[number].place == PLACE_ATTR) {
+		if (end - p < 2 || p[1] >= 0x80 || end - p - 2 < p[1] || !take_attr(e, p + 2, p[1]))
+			return NULL;
+		return p + 2 + p[1];
+	}
+	if (fields[number].place != PLACE_U32 && fields[number].place != PLACE_U64)
+		return NULL;
+	p = pb_varint_get_fast(p + 1, end, &value);
+	if (!p)
+		return NULL;
+	low = (uint32_t)value;
+	if (fields[number].place == PLACE_U32)
+		memcpy((uint8_t *)e + fields[number].offset, &low, sizeof(low));
+	else
+		memcpy((uint8_t *)e + fields[number].offset, &value, sizeof(value));
+	return p;
+}
+
 int ntrace_event_parse(const uint8_t *buf, size_t len, struct ntrace_event_view *e, size_t *ret_at)
 {
 	size_t pos = 0, run_end = 0;
@@ -324,8 +371,14 @@ int ntrace_event_parse(const uint8_t *buf, size_t len, struct ntrace_event_view 
 	if (len > MAX_MESSAGE)
 		return -EBADMSG;
 	while (pos < len) {
+		const uint8_t *next = take_usual(e, buf + pos, buf + len);
 		size_t at = pos;
 		struct raw_field f;
+
+		if (next) {
+			pos = (size_t)(next - buf);
+			continue;
+		}
 		int taken = next_field(buf, len, &pos, &f) ? take_field(e, &f) : -EBADMSG;
 
 		if (taken < 0) {
