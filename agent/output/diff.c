@@ -102,21 +102,6 @@ static int find_name(struct compare *c, const struct ntrace_event_view *e, size_
 	return rc ? rc : map64_put(&c->names, key, *ret);
 }
 
-static int add_duration(struct diff_durations *d, uint64_t ns)
-{
-	if (d->n == d->cap) {
-		size_t cap = d->cap ? d->cap * 2 : 16;
-		uint64_t *more = realloc(d->ns, cap * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		d->ns = more;
-		d->cap = cap;
-	}
-	d->ns[d->n++] = ns;
-	return 0;
-}
-
 static int count_event(struct compare *c, unsigned side, const struct ntrace_event_view *e)
 {
 	uint64_t id = e->tracking_id ? e->tracking_id : e->id;
@@ -141,7 +126,7 @@ static int count_event(struct compare *c, unsigned side, const struct ntrace_eve
 		c->d->names[*start].open[side]--;
 		map64_remove(&c->in[side].open, id);
 	}
-	return c->durations ? add_duration(&n->durations[side], e->duration) : 0;
+	return c->durations ? durations_add(&n->durations[side], e->duration) : 0;
 }
 
 /* ---- order --------------------------------------------------------------------------------- */
@@ -356,51 +341,11 @@ static int describe_first(
 
 /* ---- durations ----------------------------------------------------------------------------- */
 
-static int compare_ns(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void sort_durations(struct diff *d)
 {
 	for (size_t i = 0; i < d->name_count; i++)
 		for (unsigned s = 0; s < 2; s++)
-			if (d->names[i].durations[s].n > 1)
-				qsort(d->names[i].durations[s].ns, d->names[i].durations[s].n,
-					sizeof(uint64_t), compare_ns);
-}
-
-static const struct {
-	const char *name;
-	unsigned percent;
-} stat_rows[DIFF_STATS] = {
-	[DIFF_MIN] = {"min", 0},
-	[DIFF_P50] = {"p50", 50},
-	[DIFF_P90] = {"p90", 90},
-	[DIFF_P99] = {"p99", 99},
-	[DIFF_MAX] = {"max", 100},
-};
-
-const char *diff_stat_name(int stat)
-{
-	return stat_rows[stat].name;
-}
-
-struct diff_stats diff_stats(const struct diff_durations *d)
-{
-	struct diff_stats s = {.n = d->n};
-
-	for (int i = 0; i < DIFF_STATS && d->n; i++) {
-		unsigned p = stat_rows[i].percent;
-		uint64_t rank = d->n / 100 * p + (d->n % 100 * p + 99) / 100;
-
-		s.has[i] = p == 0 || p == 100 || d->n >= 100 / (100 - p);
-		if (s.has[i])
-			s.ns[i] = d->ns[rank ? rank - 1 : 0];
-	}
-	return s;
+			durations_sort(&d->names[i].durations[s]);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
@@ -463,8 +408,8 @@ void diff_free(struct diff *d)
 {
 	for (size_t i = 0; i < d->name_count; i++) {
 		free(d->names[i].name);
-		free(d->names[i].durations[0].ns);
-		free(d->names[i].durations[1].ns);
+		durations_free(&d->names[i].durations[0]);
+		durations_free(&d->names[i].durations[1]);
 	}
 	free(d->names);
 	for (unsigned s = 0; s < 2; s++) {
@@ -499,13 +444,13 @@ static bool within(uint64_t a, uint64_t b, double tolerance)
 
 bool diff_durations_differ(const struct diff_name *n, const struct diff_options *options)
 {
-	struct diff_stats a, b;
+	struct duration_stats a, b;
 
 	if (options->ignore_times)
 		return false;
-	a = diff_stats(&n->durations[0]);
-	b = diff_stats(&n->durations[1]);
-	for (int i = 0; i < DIFF_STATS; i++)
+	a = duration_stats(&n->durations[0]);
+	b = duration_stats(&n->durations[1]);
+	for (int i = 0; i < STAT_COUNT; i++)
 		if (a.has[i] && b.has[i] && !within(a.ns[i], b.ns[i], options->tolerance))
 			return true;
 	return false;

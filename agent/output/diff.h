@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "agent/output/durations.h"
+
 #define DIFF_PHASES 4 /* enum ntrace_event_phase */
 
 struct diff_options {
@@ -25,19 +27,13 @@ struct diff_options {
 	double tolerance;
 };
 
-/* A side is 0 for A and 1 for B. */
-struct diff_durations {
-	uint64_t *ns;
-	size_t n, cap;
-};
-
-/* Events with one name. */
+/* Events with one name; a side is 0 for A and 1 for B. */
 struct diff_name {
 	char *name;
 	bool driver; /* named by its hint */
 	uint64_t count[2][DIFF_PHASES];
 	uint64_t open[2]; /* spans without an end */
-	struct diff_durations durations[2];
+	struct durations durations[2];
 };
 
 struct diff_value {
@@ -95,17 +91,6 @@ void diff_free(struct diff *d);
 int diff_read_info(const struct diff_side side[2], const struct diff_options *options,
 	struct diff *d, struct diff_fault *fault);
 
-/* Percentiles by nearest rank; one that n is too small for (n < 1 / (1 - p)) is missing. */
-enum { DIFF_MIN, DIFF_P50, DIFF_P90, DIFF_P99, DIFF_MAX, DIFF_STATS };
-struct diff_stats {
-	uint64_t n;
-	bool has[DIFF_STATS];
-	uint64_t ns[DIFF_STATS];
-};
-/* Of durations in ascending order, as diff_traces leaves them. */
-struct diff_stats diff_stats(const struct diff_durations *d);
-const char *diff_stat_name(int stat);
-
 /* The questions whose answers are the report; all of them have a say in diff_same. */
 bool diff_counts_differ(const struct diff_name *n, unsigned phase);
 bool diff_durations_differ(const struct diff_name *n, const struct diff_options *options);
@@ -116,7 +101,6 @@ bool diff_same(const struct diff *d, const struct diff_options *options);
 void diff_print_text(FILE *f, const struct diff_side side[2], const struct diff *d,
 	const struct diff_options *options);
 
-struct json_out;
 void diff_print_json(struct json_out *j, const struct diff_side side[2], const struct diff *d,
 	const struct diff_options *options);
 

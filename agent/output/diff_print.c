@@ -91,14 +91,15 @@ static void text_durations(FILE *f, const struct diff *d, const struct diff_opti
 		if (!diff_durations_differ(n, options))
 			continue;
 		for (unsigned k = 0; k < 2; k++) {
-			struct diff_stats st = diff_stats(&n->durations[k]);
+			struct duration_stats st = duration_stats(&n->durations[k]);
 
 			fprintf(row(&s), "%-28s %c  n %" PRIu64, k ? "" : n->name, sides[k], st.n);
-			for (int j = 0; j < DIFF_STATS; j++) {
+			for (int j = 0; j < STAT_COUNT; j++) {
 				if (st.has[j])
-					fprintf(f, "  %s %" PRIu64, diff_stat_name(j), st.ns[j]);
+					fprintf(f, "  %s %" PRIu64, duration_stat_name(j),
+						st.ns[j]);
 				else
-					fprintf(f, "  %s -", diff_stat_name(j));
+					fprintf(f, "  %s -", duration_stat_name(j));
 			}
 			fputc('\n', f);
 		}
@@ -226,21 +227,10 @@ static void json_open(struct json_out *j, const struct diff *d)
 	jout_end(j, ']');
 }
 
-static void json_stats(struct json_out *j, const struct diff_durations *of)
+static void json_stats(struct json_out *j, const struct durations *of)
 {
-	struct diff_stats s = diff_stats(of);
-	char key[16];
-
 	jout_begin(j, '{');
-	jout_key(j, "n");
-	jout_unsigned(j, s.n);
-	for (int i = 0; i < DIFF_STATS; i++) {
-		if (!s.has[i])
-			continue;
-		snprintf(key, sizeof(key), "%s_ns", diff_stat_name(i));
-		jout_key(j, key);
-		jout_unsigned(j, s.ns[i]);
-	}
+	durations_json(j, of);
 	jout_end(j, '}');
 }
 

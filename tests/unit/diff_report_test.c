@@ -71,19 +71,19 @@ TEST("diff: percentiles are exact, by nearest rank, and withheld when there is t
 	for (size_t i = 0; i < 1000; i++)
 		ns[i] = i + 1;
 	for (size_t i = 0; i < sizeof(stats) / sizeof(*stats); i++) {
-		struct diff_durations d = {ns, stats[i].n, 1000};
-		struct diff_stats s = diff_stats(&d);
+		struct durations d = {ns, stats[i].n, 1000};
+		struct duration_stats s = duration_stats(&d);
 
 		test_info("n %zu", stats[i].n);
 		CHECK_EQ(s.n, stats[i].n);
-		CHECK_EQ(s.ns[DIFF_MIN], 1);
-		CHECK_EQ(s.ns[DIFF_MAX], stats[i].n);
-		CHECK_EQ(s.has[DIFF_P50] ? (long long)s.ns[DIFF_P50] : -1, stats[i].p50);
-		CHECK_EQ(s.has[DIFF_P90] ? (long long)s.ns[DIFF_P90] : -1, stats[i].p90);
-		CHECK_EQ(s.has[DIFF_P99] ? (long long)s.ns[DIFF_P99] : -1, stats[i].p99);
+		CHECK_EQ(s.ns[STAT_MIN], 1);
+		CHECK_EQ(s.ns[STAT_MAX], stats[i].n);
+		CHECK_EQ(s.has[STAT_P50] ? (long long)s.ns[STAT_P50] : -1, stats[i].p50);
+		CHECK_EQ(s.has[STAT_P90] ? (long long)s.ns[STAT_P90] : -1, stats[i].p90);
+		CHECK_EQ(s.has[STAT_P99] ? (long long)s.ns[STAT_P99] : -1, stats[i].p99);
 	}
-	struct diff_durations none = {0};
-	CHECK(!diff_stats(&none).has[DIFF_MIN]);
+	struct durations none = {0};
+	CHECK(!duration_stats(&none).has[STAT_MIN]);
 }
 
 TEST("diff: durations may deviate by the tolerance and no more", "[diff]")
