@@ -26,6 +26,7 @@ int cmd_record(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_salvage(int argc, char **argv);
 int cmd_rec(int argc, char **argv);
+int cmd_summary(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_check(int argc, char **argv);

@@ -15,6 +15,7 @@ static const struct agent_cmd commands[] = {
 	{"replay", cmd_replay, "merge a recording again"},
 	{"salvage", cmd_salvage, "merge what a killed `record` left behind"},
 	{"rec", cmd_rec, "show, verify or cut a recording"},
+	{"summary", cmd_summary, "show a trace in one page"},
 	{"dump", cmd_dump, "print a .pb file as JSON lines or as a timeline"},
 	{"diff", cmd_diff, "compare two traces by meaning"},
 	{"check", cmd_check, "list what this machine allows"},

@@ -42,6 +42,15 @@ void durations_sort(struct durations *d)
 		qsort(d->ns, d->n, sizeof(*d->ns), compare_ns);
 }
 
+uint64_t durations_total(const struct durations *d)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < d->n; i++)
+		sum += d->ns[i];
+	return sum;
+}
+
 static const struct {
 	const char *name;
 	unsigned percent;

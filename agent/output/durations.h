@@ -22,6 +22,8 @@ int durations_add(struct durations *d, uint64_t ns);
 void durations_sort(struct durations *d);
 void durations_free(struct durations *d);
 
+uint64_t durations_total(const struct durations *d);
+
 /* Percentiles by nearest rank; one that n is too small for (n < 1 / (1 - p)) is missing. */
 enum { STAT_MIN, STAT_P50, STAT_P90, STAT_P99, STAT_MAX, STAT_COUNT };
 struct duration_stats {

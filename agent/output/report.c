@@ -33,7 +33,7 @@ static void print_output(FILE *f, const struct merge_output *o)
 /* Not part of any stage's identity, but missing all the same. */
 static const uint32_t missing[] = {REC_C_NAMES_LOST, REC_C_AGENT_REFUSED, REC_C_AGENT_FAILED};
 
-static bool counts_as_loss(uint32_t id)
+bool report_is_loss(uint32_t id)
 {
 	for (size_t i = 0; i < sizeof(missing) / sizeof(*missing); i++)
 		if (missing[i] == id)
@@ -46,7 +46,7 @@ uint64_t report_missing(const struct merge_result *m)
 	uint64_t sum = m->seq_gaps;
 
 	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++)
-		if (counts_as_loss(id))
+		if (report_is_loss(id))
 			sum += m->ledger[id].value;
 	return sum;
 }
@@ -58,7 +58,7 @@ static void print_losses(FILE *f, const struct merge_result *m)
 	fprintf(f, m->ended ? "lost: " : "lost: unknown, at most the last 100 ms; before that ");
 	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
 		const struct rec_counter_info *info = rec_counter_info(id);
-		if (!counts_as_loss(id) || m->ledger[id].value == 0)
+		if (!report_is_loss(id) || m->ledger[id].value == 0)
 			continue;
 		fprintf(f, "%s%" PRIu64 " %s %s", sep, m->ledger[id].value, info->stage,
 			info->name);

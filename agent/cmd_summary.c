@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_summary.c - `ntrace summary`: a trace in one page.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agent/agent.h"
+#include "agent/interrupt.h"
+#include "agent/output/summary.h"
+#include "runtime/base/file.h"
+
+struct summary_args {
+	const char *path;
+	bool json;
+};
+
+static const struct argp_option options[] = {
+	{"json", 'j', 0, 0, "Print one JSON object", 0},
+	{0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct summary_args *a = state->input;
+
+	switch (key) {
+	case 'j':
+		a->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->path)
+			argp_error(state, "one trace at a time");
+		a->path = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "no trace given");
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {options, parse, "TRACE",
+	"Shows how long a trace is, what was lost, how busy the cores were and which calls took "
+	"the "
+	"time.  TRACE is a directory that `record` or `replay` wrote, an ntrace.pb, or a "
+	"recording.",
+	0, 0, 0};
+
+/* Damage does not keep what was read from being shown; it is told after it. */
+static int print(const struct summary_args *a, struct summary *s, int fed, const char *error)
+{
+	int rc = summary_compute(s);
+
+	if (rc < 0) {
+		agent_message("summary: %s: out of memory", a->path);
+		return EXIT_INTERNAL;
+	}
+	if (a->json)
+		summary_print_json(stdout, s);
+	else
+		summary_print_text(stdout, s);
+	if (fed == 0)
+		return EXIT_OK;
+	fflush(stdout);
+	agent_message("summary: %s", error);
+	return EXIT_DATA;
+}
+
+int cmd_summary(int argc, char **argv)
+{
+	struct summary_args a = {0};
+	struct summary s = {0};
+	_cleanup_free_ char *error = NULL;
+	struct feed_options how = {0};
+	int rc, code;
+
+	agent_parse(&argp, "ntrace summary", argc, argv, 0, &a);
+	how.cancel = interrupt_arm();
+	struct feed_sink sink = summary_sink(&s);
+	rc = feed_trace(a.path, &how, &sink, &error);
+	if (rc == 0 || rc == -EBADMSG) {
+		code = print(&a, &s, rc, error ? error : a.path);
+	} else {
+		agent_message("summary: %s", error ? error : "out of memory");
+		code = rc == -ENODATA ? EXIT_ENVIRONMENT : agent_exit_for_input(rc);
+	}
+	summary_free(&s);
+	return code;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary.h - what a trace says in one page: how long, what was lost, how busy the cores were, which
+ * calls took the time.
+ *
+ * Three steps, in this order: the sink of summary_sink gathers, summary_compute makes what is printed of
+ * it and sorts, the printers print.  Memory: 8 bytes per span, for exact percentiles, and 16 per gap
+ * between runs and between copies.  Times are epoch ns as in the trace; printers show them from its
+ * first event on.
+ */
+#ifndef NTRACE_OUTPUT_SUMMARY_H
+#define NTRACE_OUTPUT_SUMMARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "agent/output/durations.h"
+#include "agent/output/feed.h"
+#include "agent/output/intervals.h"
+#include "runtime/record/map64.h"
+
+#define SUMMARY_NO_CORE UINT32_MAX
+#define SUMMARY_MAX_NAMES 4096u /* what comes later counts as SUMMARY_OTHER_NAMES */
+#define SUMMARY_OTHER_NAMES "(others)"
+
+/* From the first event to the last. */
+struct summary_window {
+	bool any;
+	uint64_t first_ns, last_ns;
+};
+
+/* Events by phase. */
+struct summary_events {
+	uint64_t total, starts, stops, instants, start_lost;
+};
+
+struct summary_process {
+	uint32_t pid;
+	char *name;
+	struct summary_events events;
+	struct summary_window window;
+	bool has_info, ended;
+	uint64_t open_spans;
+	struct map64 open; /* while gathering: id -> place in summary.open + 1 */
+};
+
+/* How often a name of an error stands on calls. */
+struct summary_error {
+	char *name;
+	uint64_t n;
+};
+
+enum summary_kind { SUMMARY_CALL, SUMMARY_DEVICE, SUMMARY_DRIVER };
+
+/* Events with one name. */
+struct summary_name {
+	char *name;
+	enum summary_kind kind; /* of the runtime's host side, a device, the driver */
+	struct summary_events events;
+	uint64_t failed;
+	struct durations durations; /* of STOPs */
+	uint64_t total_ns;
+	struct summary_error *errors;
+	size_t error_count;
+};
+
+/* The device runs of one physical core. */
+struct summary_physical {
+	uint32_t index; /* device_core_idx */
+	uint64_t runs, run_ns;
+	struct intervals ran;
+};
+
+struct summary_gaps {
+	uint64_t n, total_ns, longest_ns;
+};
+
+/* A logical core of a process. */
+struct summary_core {
+	size_t process;
+	uint32_t nc;		      /* SUMMARY_NO_CORE: events that belong to none */
+	struct summary_window window; /* of the runtime's events */
+	struct summary_physical *physical;
+	size_t physical_count;
+	uint64_t open_runs;
+	uint64_t collectives, barriers; /* spans */
+	struct intervals collective, barrier;
+	uint64_t bound_ns;		     /* largest of its device times */
+	uint64_t bound_known, bound_unknown; /* device times with one, and that have none */
+	/* Computed. */
+	uint32_t logical_size; /* physical cores that it has, as far as is known */
+	uint64_t runs, sum_ns, busy_ns, all_busy_ns;
+	uint64_t collective_ns, barrier_ns, rest_ns; /* within busy_ns */
+	struct summary_gaps gaps;
+};
+
+enum summary_source { SUMMARY_BY_DRIVER, SUMMARY_BY_RUNTIME, SUMMARY_SOURCES };
+enum summary_direction { SUMMARY_TO_DEVICE, SUMMARY_TO_HOST, SUMMARY_ELSE, SUMMARY_DIRECTIONS };
+
+struct summary_copies {
+	uint64_t n, bytes;
+	struct intervals ran;
+	uint64_t wall_ns; /* computed: of the union */
+};
+
+/* Executions of a model in a process, by what was timed. */
+struct summary_model {
+	size_t process;
+	uint64_t id;
+	char *name;				  /* "" when it is not known */
+	bool on_device;				  /* nc_exec_running, else nrt_execute */
+	uint64_t first_n, first_ns, first_max_ns; /* the first one on each core */
+	struct durations rest;
+};
+
+struct summary_row {
+	char *stage, *counter;
+	uint64_t value;
+};
+
+/* What the processes of one recording share. */
+struct summary_capture {
+	int64_t offset_ns; /* these three tell captures apart */
+	uint64_t cpu_ns, bytes;
+	uint64_t events;
+};
+
+/* What is known of a span that has started. */
+struct summary_open {
+	size_t core, physical, model; /* model: place + 1, 0: none */
+	uint64_t bytes;
+	bool first;
+	size_t next_free;
+};
+
+struct summary {
+	struct summary_process *processes;
+	size_t process_count;
+	struct summary_events events;
+	struct summary_window window;
+	struct summary_name *names;
+	size_t name_count;
+	struct summary_core *cores;
+	size_t core_count;
+	struct summary_copies copies[SUMMARY_SOURCES][SUMMARY_DIRECTIONS];
+	struct summary_model *models;
+	size_t model_count;
+	struct summary_row *lost, *noted;
+	size_t lost_count, noted_count;
+	uint64_t lost_total, overwritten;
+	struct summary_capture *captures;
+	size_t capture_count;
+	char **blind;
+	size_t blind_count;
+	bool is_virtual;
+	uint64_t without_info; /* processes without a trace_info.pb */
+	uint64_t not_ended;
+	uint32_t logical_size; /* largest that a trace_info.pb tells */
+
+	/* While gathering. */
+	struct map64 name_index, core_index, model_index, executed;
+	struct summary_open *open;
+	size_t open_count, first_free; /* place + 1 */
+};
+
+/* A sink that gathers into *s, which is all zero at first.  summary_free in any case. */
+struct feed_sink summary_sink(struct summary *s);
+void summary_free(struct summary *s);
+
+/* 0 or -ENOMEM.  Everything is sorted then; in which order processes came does not matter. */
+int summary_compute(struct summary *s);
+
+void summary_print_text(FILE *f, const struct summary *s);
+void summary_print_json(FILE *f, const struct summary *s);
+
+void summary_widen(struct summary_window *w, uint64_t first, uint64_t last);
+uint64_t summary_length(const struct summary_window *w);
+/* Spans whose end was not seen. */
+uint64_t summary_open_count(const struct summary_events *e);
+/* Bytes per second of wall time; 0 when there was no time. */
+uint64_t summary_goodput(const struct summary_copies *c);
+const char *summary_direction_name(enum summary_direction d);
+const char *summary_source_name(enum summary_source s);
+
+/* ---- between the files that gather --------------------------------------------------------- */
+
+/* Makes room for one more in *(T **)list with n elements; the new one is zero.  0 or -ENOMEM. */
+int summary_grow(void *list, size_t n, size_t element);
+struct pb_str summary_attr(const struct ntrace_event_view *e, const char *key);
+/* A number, decimal or 0x...; 0 when it is none. */
+uint64_t summary_number(struct pb_str s);
+/* What runs on devices, copies and models: the events that need more than a count.  0 or -ENOMEM. */
+int summary_take_runtime(struct summary *s, size_t core, const struct ntrace_event_view *e);
+/* The STOP of a driver call. */
+int summary_take_driver(struct summary *s, const struct ntrace_event_view *e);
+/* A process's trace_info.pb; NULL: it has none.  0 or -ENOMEM. */
+int summary_take_info(struct summary *s, size_t process, const Ntff__NtraceInfo *info);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary_info.c - what trace_info.pb adds: losses, what was blind, what recording cost.
+ *
+ * The stages of the ledger before the merge are those of the whole capture and stand in the file of each
+ * of its processes, so they count once per capture; so do impossible records, which belong to no process.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/output/report.h"
+#include "agent/output/summary.h"
+#include "runtime/record/ledger.h"
+
+static bool is(const Ntff__NtraceLedgerRow *r, const char *stage, const char *counter)
+{
+	return !strcmp(r->stage, stage) && !strcmp(r->counter, counter);
+}
+
+/* Is something missing because of it? */
+static bool is_loss(const Ntff__NtraceLedgerRow *r)
+{
+	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
+		const struct rec_counter_info *info = rec_counter_info(id);
+
+		if (is(r, info->stage, info->name))
+			return report_is_loss(id);
+	}
+	return !strcmp(r->kind, "lost");
+}
+
+/* Worth a remark: what was done to events, not what recording cost or received. */
+static bool is_note(const Ntff__NtraceLedgerRow *r)
+{
+	return !strcmp(r->kind, "note") && strcmp(r->stage, "agent") &&
+	       strcmp(r->counter, "received");
+}
+
+static int add_row(
+	struct summary_row **rows, size_t *count, const Ntff__NtraceLedgerRow *r, bool largest)
+{
+	struct summary_row *row = *rows;
+	int rc;
+
+	for (size_t i = 0; i < *count; i++, row++) {
+		if (strcmp(row->stage, r->stage) || strcmp(row->counter, r->counter))
+			continue;
+		if (!largest)
+			row->value += r->value;
+		else if (r->value > row->value)
+			row->value = r->value;
+		return 0;
+	}
+	rc = summary_grow(rows, *count, sizeof(**rows));
+	if (rc < 0)
+		return rc;
+	row = &(*rows)[*count];
+	*row = (struct summary_row){strdup(r->stage), strdup(r->counter), r->value};
+	++*count;
+	return row->stage && row->counter ? 0 : -ENOMEM;
+}
+
+static int take_row(struct summary *s, const Ntff__NtraceLedgerRow *r, bool known_capture)
+{
+	bool own = !strcmp(r->stage, "merge") && !is(r, "merge", "invalid");
+	size_t len = strlen(r->counter);
+	bool largest = len > 7 && !strcmp(r->counter + len - 7, "_max_ns");
+
+	if (r->value == 0 || (known_capture && !own))
+		return 0;
+	if (is(r, "runtime", "overwritten"))
+		s->overwritten += r->value;
+	if (is_loss(r)) {
+		s->lost_total += r->value;
+		return add_row(&s->lost, &s->lost_count, r, false);
+	}
+	return is_note(r) ? add_row(&s->noted, &s->noted_count, r, largest) : 0;
+}
+
+/* Finds or makes the capture that a process is a part of. */
+static int find_capture(struct summary *s, const Ntff__NtraceInfo *info,
+	struct summary_capture **ret, bool *ret_known)
+{
+	int rc;
+
+	for (size_t i = 0; i < s->capture_count; i++) {
+		struct summary_capture *c = *ret = &s->captures[i];
+
+		*ret_known = c->offset_ns == info->realtime_offset_ns &&
+			     c->cpu_ns == info->agent_cpu_ns && c->bytes == info->bytes_recorded;
+		if (*ret_known)
+			return 0;
+	}
+	rc = summary_grow(&s->captures, s->capture_count, sizeof(*s->captures));
+	if (rc < 0)
+		return rc;
+	*ret = &s->captures[s->capture_count++];
+	**ret = (struct summary_capture){
+		info->realtime_offset_ns, info->agent_cpu_ns, info->bytes_recorded, 0};
+	return 0;
+}
+
+static int add_blind(struct summary *s, const char *line)
+{
+	int rc;
+
+	for (size_t i = 0; i < s->blind_count; i++)
+		if (!strcmp(s->blind[i], line))
+			return 0;
+	rc = summary_grow(&s->blind, s->blind_count, sizeof(*s->blind));
+	if (rc < 0)
+		return rc;
+	s->blind[s->blind_count] = strdup(line);
+	return s->blind[s->blind_count++] ? 0 : -ENOMEM;
+}
+
+int summary_take_info(struct summary *s, size_t process, const Ntff__NtraceInfo *info)
+{
+	struct summary_process *p = &s->processes[process];
+	struct summary_capture *c;
+	bool known = false;
+	int rc;
+
+	map64_free(&p->open); /* its last event is behind us */
+	if (!info) {
+		s->without_info++;
+		return 0;
+	}
+	p->has_info = true;
+	p->ended = info->ended;
+	s->not_ended += !info->ended;
+	s->is_virtual |= info->virtual_device;
+	if (info->logical_nc_size > s->logical_size)
+		s->logical_size = info->logical_nc_size;
+	rc = find_capture(s, info, &c, &known);
+	if (rc == 0)
+		c->events += p->events.total;
+	for (size_t i = 0; rc == 0 && i < info->n_ledger; i++)
+		rc = take_row(s, info->ledger[i], known);
+	for (size_t i = 0; rc == 0 && i < info->n_blind; i++)
+		rc = add_blind(s, info->blind[i]);
+	return rc;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary_json.c - the summary as one JSON object; its keys are described in docs/formats.md.
+ */
+#include <string.h>
+
+#include "agent/output/json_out.h"
+#include "agent/output/summary.h"
+
+static void number(struct json_out *j, const char *key, uint64_t v)
+{
+	jout_key(j, key);
+	jout_unsigned(j, v);
+}
+
+static void text(struct json_out *j, const char *key, const char *v)
+{
+	jout_key(j, key);
+	jout_string(j, v, strlen(v));
+}
+
+static void boolean(struct json_out *j, const char *key, bool v)
+{
+	jout_key(j, key);
+	jout_bool(j, v);
+}
+
+static void begin(struct json_out *j, const char *key, char bracket)
+{
+	jout_key(j, key);
+	jout_begin(j, bracket);
+}
+
+static void print_events(struct json_out *j, const struct summary_events *e)
+{
+	begin(j, "events", '{');
+	number(j, "total", e->total);
+	number(j, "starts", e->starts);
+	number(j, "stops", e->stops);
+	number(j, "instants", e->instants);
+	number(j, "start_lost", e->start_lost);
+	jout_end(j, '}');
+	number(j, "open", summary_open_count(e));
+}
+
+static void print_processes(struct json_out *j, const struct summary *s)
+{
+	begin(j, "processes", '[');
+	for (size_t i = 0; i < s->process_count; i++) {
+		const struct summary_process *p = &s->processes[i];
+
+		jout_begin(j, '{');
+		text(j, "name", p->name);
+		number(j, "pid", p->pid);
+		print_events(j, &p->events);
+		number(j, "from_ns", p->window.any ? p->window.first_ns - s->window.first_ns : 0);
+		number(j, "duration_ns", summary_length(&p->window));
+		boolean(j, "trace_info", p->has_info);
+		boolean(j, "ended", p->ended);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
+static void print_rows(
+	struct json_out *j, const char *key, const struct summary_row *rows, size_t n)
+{
+	begin(j, key, '[');
+	for (size_t i = 0; i < n; i++) {
+		jout_begin(j, '{');
+		text(j, "stage", rows[i].stage);
+		text(j, "counter", rows[i].counter);
+		number(j, "value", rows[i].value);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
+static void print_losses(struct json_out *j, const struct summary *s)
+{
+	number(j, "lost_total", s->lost_total);
+	boolean(j, "lost_known", !s->without_info && !s->not_ended);
+	print_rows(j, "lost", s->lost, s->lost_count);
+	print_rows(j, "noted", s->noted, s->noted_count);
+	number(j, "overwritten", s->overwritten);
+	begin(j, "blind", '[');
+	for (size_t i = 0; i < s->blind_count; i++)
+		jout_string(j, s->blind[i], strlen(s->blind[i]));
+	jout_end(j, ']');
+}
+
+static void print_part(struct json_out *j, const char *key, uint64_t n, uint64_t ns)
+{
+	begin(j, key, '{');
+	number(j, "n", n);
+	number(j, "busy_ns", ns);
+	jout_end(j, '}');
+}
+
+static void print_core(struct json_out *j, const struct summary *s, const struct summary_core *c)
+{
+	jout_begin(j, '{');
+	number(j, "process", c->process);
+	if (c->nc != SUMMARY_NO_CORE)
+		number(j, "nc", c->nc);
+	number(j, "from_ns", c->window.first_ns - s->window.first_ns);
+	number(j, "to_ns", c->window.last_ns - s->window.first_ns);
+	number(j, "logical_nc_size", c->logical_size);
+	number(j, "runs", c->runs);
+	number(j, "open_runs", c->open_runs);
+	number(j, "sum_ns", c->sum_ns);
+	number(j, "busy_ns", c->busy_ns);
+	number(j, "all_busy_ns", c->all_busy_ns);
+	print_part(j, "collectives", c->collectives, c->collective_ns);
+	print_part(j, "barriers", c->barriers, c->barrier_ns);
+	number(j, "rest_ns", c->rest_ns);
+	begin(j, "gaps", '{');
+	number(j, "n", c->gaps.n);
+	number(j, "total_ns", c->gaps.total_ns);
+	number(j, "longest_ns", c->gaps.longest_ns);
+	jout_end(j, '}');
+	if (c->bound_known)
+		number(j, "clock_bound_ns", c->bound_ns);
+	number(j, "clock_bound_unknown", c->bound_unknown);
+	jout_end(j, '}');
+}
+
+static void print_cores(struct json_out *j, const struct summary *s)
+{
+	begin(j, "cores", '[');
+	for (size_t i = 0; i < s->core_count; i++)
+		print_core(j, s, &s->cores[i]);
+	jout_end(j, ']');
+}
+
+static void print_name(struct json_out *j, const struct summary_name *n)
+{
+	jout_begin(j, '{');
+	text(j, "name", n->name);
+	durations_json(j, &n->durations);
+	number(j, "total_ns", n->total_ns);
+	number(j, "open", summary_open_count(&n->events));
+	number(j, "instants", n->events.instants);
+	number(j, "start_lost", n->events.start_lost);
+	number(j, "failed", n->failed);
+	begin(j, "errors", '{');
+	for (size_t i = 0; i < n->error_count; i++)
+		number(j, n->errors[i].name, n->errors[i].n);
+	jout_end(j, '}');
+	jout_end(j, '}');
+}
+
+static void print_names(struct json_out *j, const struct summary *s)
+{
+	static const char *const keys[] = {
+		[SUMMARY_CALL] = "calls", [SUMMARY_DEVICE] = "device", [SUMMARY_DRIVER] = "ioctls"};
+
+	for (unsigned k = 0; k < sizeof(keys) / sizeof(*keys); k++) {
+		begin(j, keys[k], '[');
+		for (size_t i = 0; i < s->name_count; i++)
+			if (s->names[i].kind == (enum summary_kind)k)
+				print_name(j, &s->names[i]);
+		jout_end(j, ']');
+	}
+}
+
+static void print_copies(struct json_out *j, const struct summary *s)
+{
+	begin(j, "copies", '[');
+	for (unsigned i = 0; i < SUMMARY_SOURCES * SUMMARY_DIRECTIONS; i++) {
+		const struct summary_copies *c = &s->copies[0][0] + i;
+
+		if (!c->n)
+			continue;
+		jout_begin(j, '{');
+		text(j, "source",
+			summary_source_name((enum summary_source)(i / SUMMARY_DIRECTIONS)));
+		text(j, "direction",
+			summary_direction_name((enum summary_direction)(i % SUMMARY_DIRECTIONS)));
+		number(j, "n", c->n);
+		number(j, "bytes", c->bytes);
+		number(j, "wall_ns", c->wall_ns);
+		number(j, "bytes_per_s", summary_goodput(c));
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
+static void print_models(struct json_out *j, const struct summary *s)
+{
+	begin(j, "models", '[');
+	for (size_t i = 0; i < s->model_count; i++) {
+		const struct summary_model *m = &s->models[i];
+
+		jout_begin(j, '{');
+		number(j, "process", m->process);
+		number(j, "model_id", m->id);
+		text(j, "model_name", m->name);
+		text(j, "event", m->on_device ? "nc_exec_running" : "nrt_execute");
+		begin(j, "first", '{');
+		number(j, "n", m->first_n);
+		number(j, "total_ns", m->first_ns);
+		number(j, "max_ns", m->first_max_ns);
+		jout_end(j, '}');
+		begin(j, "rest", '{');
+		durations_json(j, &m->rest);
+		number(j, "total_ns", durations_total(&m->rest));
+		jout_end(j, '}');
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
+static void print_cost(struct json_out *j, const struct summary *s)
+{
+	begin(j, "cost", '[');
+	for (size_t i = 0; i < s->capture_count; i++) {
+		const struct summary_capture *c = &s->captures[i];
+
+		jout_begin(j, '{');
+		number(j, "agent_cpu_ns", c->cpu_ns);
+		number(j, "recorded_bytes", c->bytes);
+		number(j, "events", c->events);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
+void summary_print_json(FILE *f, const struct summary *s)
+{
+	struct json_out j = {.f = f};
+
+	jout_begin(&j, '{');
+	boolean(&j, "virtual", s->is_virtual);
+	number(&j, "duration_ns", summary_length(&s->window));
+	print_events(&j, &s->events);
+	print_processes(&j, s);
+	print_losses(&j, s);
+	print_cores(&j, s);
+	print_names(&j, s);
+	print_copies(&j, s);
+	print_models(&j, s);
+	print_cost(&j, s);
+	jout_end(&j, '}');
+	fputc('\n', f);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary_work.c - events that tell more than a count: device runs, collectives, copies, models.
+ *
+ * What such a span is about stands on its START, how long it took on its STOP; between the two it is
+ * kept in summary.open.  A span without an end takes no time here and is counted as open.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "agent/output/summary.h"
+#include "runtime/trace/event_registry.h"
+#include "vmlinux/ioctl_table.h"
+
+/* What a type is, for the summary. */
+enum work {
+	WORK_NONE,
+	WORK_EXECUTE,
+	WORK_RUN,
+	WORK_COLLECTIVE,
+	WORK_BARRIER,
+	WORK_COPY_IN,
+	WORK_COPY_OUT,
+	WORK_COUNT
+};
+
+static const uint8_t works[TRACE_TYPE_COUNT] = {
+	[TRACE_EXECUTE_API] = WORK_EXECUTE,
+	[TRACE_DEVICE_EXEC] = WORK_RUN,
+	[TRACE_CC_EXEC] = WORK_COLLECTIVE,
+	[TRACE_CC_EXEC_BARRIER] = WORK_BARRIER,
+	[TRACE_DMEM_BUF_COPYIN] = WORK_COPY_IN,
+	[TRACE_DMEM_BUF_COPYOUT] = WORK_COPY_OUT,
+	[TRACE_DMEM_BUF_BATCH_COPYIN] = WORK_COPY_IN,
+	[TRACE_DMEM_BUF_BATCH_COPYOUT] = WORK_COPY_OUT,
+};
+
+static uint64_t start_of(const struct ntrace_event_view *e)
+{
+	return e->timestamp - (e->duration < e->timestamp ? e->duration : e->timestamp);
+}
+
+/* ---- spans that have started ---------------------------------------------------------------- */
+
+static int open_span(
+	struct summary *s, size_t process, uint64_t id, const struct summary_open *what)
+{
+	size_t place = s->first_free;
+	int rc;
+
+	if (place) {
+		s->first_free = s->open[place - 1].next_free;
+	} else {
+		rc = summary_grow(&s->open, s->open_count, sizeof(*s->open));
+		if (rc < 0)
+			return rc;
+		place = ++s->open_count;
+	}
+	s->open[place - 1] = *what;
+	return map64_put(&s->processes[process].open, id, place);
+}
+
+/* Takes it out again; all zero when its start was not seen. */
+static struct summary_open close_span(struct summary *s, size_t process, uint64_t id)
+{
+	const uint64_t *found = map64_find(&s->processes[process].open, id);
+	struct summary_open what = {0};
+	size_t place;
+
+	if (!found)
+		return what;
+	place = *found;
+	map64_remove(&s->processes[process].open, id);
+	what = s->open[place - 1];
+	s->open[place - 1].next_free = s->first_free;
+	s->first_free = place;
+	return what;
+}
+
+/* ---- models -------------------------------------------------------------------------------- */
+
+static int add_model(struct summary *s, uint64_t key, const struct summary_model *like,
+	struct pb_str name, size_t *ret)
+{
+	int rc = summary_grow(&s->models, s->model_count, sizeof(*s->models));
+
+	if (rc < 0)
+		return rc;
+	*ret = s->model_count;
+	s->models[*ret] = *like;
+	s->models[*ret].name = strndup(name.s, name.len);
+	if (!s->models[*ret].name)
+		return -ENOMEM;
+	s->model_count++;
+	return map64_put(&s->model_index, key, *ret);
+}
+
+/* Notes in `o` which model is executed, and whether for the first time on that core. */
+static int find_model(struct summary *s, const struct ntrace_event_view *e, bool on_device,
+	uint32_t device_core, struct summary_open *o)
+{
+	struct pb_str id = summary_attr(e, "model_id");
+	struct summary_model like = {.process = s->cores[o->core].process,
+		.id = summary_number(id),
+		.on_device = on_device};
+	uint64_t words[5] = {like.process, like.id, on_device, s->cores[o->core].nc, device_core};
+	uint64_t key = XXH3_64bits(words, 3 * sizeof(words[0])) | 1, *found;
+	uint64_t core_key = XXH3_64bits(words, sizeof(words)) | 1;
+	size_t place;
+	int rc = 0;
+
+	if (!id.len)
+		return 0;
+	found = map64_find(&s->model_index, key);
+	if (found)
+		place = *found;
+	else
+		rc = add_model(s, key, &like, summary_attr(e, "model_name"), &place);
+	if (rc < 0)
+		return rc;
+	o->model = place + 1;
+	o->first = !map64_find(&s->executed, core_key);
+	return o->first ? map64_put(&s->executed, core_key, 1) : 0;
+}
+
+static int executed(struct summary *s, const struct summary_open *o, uint64_t ns)
+{
+	struct summary_model *m;
+
+	if (!o->model)
+		return 0;
+	m = &s->models[o->model - 1];
+	if (!o->first)
+		return durations_add(&m->rest, ns);
+	m->first_n++;
+	m->first_ns += ns;
+	m->first_max_ns = ns > m->first_max_ns ? ns : m->first_max_ns;
+	return 0;
+}
+
+/* ---- cores --------------------------------------------------------------------------------- */
+
+static int find_physical(struct summary_core *c, uint32_t index, size_t *ret)
+{
+	int rc;
+
+	for (*ret = 0; *ret < c->physical_count; (*ret)++)
+		if (c->physical[*ret].index == index)
+			return 0;
+	rc = summary_grow(&c->physical, c->physical_count, sizeof(*c->physical));
+	if (rc == 0)
+		c->physical[c->physical_count++].index = index;
+	return rc;
+}
+
+static int start_run(struct summary *s, const struct ntrace_event_view *e, struct summary_open *o)
+{
+	struct summary_core *c = &s->cores[o->core];
+	uint32_t index = (uint32_t)summary_number(summary_attr(e, "device_core_idx"));
+	int rc = find_physical(c, index, &o->physical);
+
+	c->open_runs++;
+	return rc < 0 ? rc : find_model(s, e, true, index, o);
+}
+
+static int stop_run(
+	struct summary *s, const struct ntrace_event_view *e, struct summary_open *o, bool started)
+{
+	struct summary_core *c = &s->cores[o->core];
+	struct summary_physical *p;
+	int rc = started ? 0 : find_physical(c, 0, &o->physical);
+
+	if (rc < 0)
+		return rc;
+	c->open_runs -= started;
+	p = &c->physical[o->physical];
+	p->runs++;
+	p->run_ns += e->duration;
+	rc = intervals_add(&p->ran, start_of(e), e->timestamp);
+	return rc < 0 ? rc : executed(s, o, e->duration);
+}
+
+/* How much a device's times may be wrong. */
+static void take_bound(struct summary_core *c, const struct ntrace_event_view *e)
+{
+	struct pb_str bound = summary_attr(e, "clock.bound_ns");
+	uint64_t ns = summary_number(bound);
+
+	if (!bound.len)
+		return;
+	if (bound.s[0] == 'u') {
+		c->bound_unknown++;
+		return;
+	}
+	c->bound_known++;
+	c->bound_ns = ns > c->bound_ns ? ns : c->bound_ns;
+}
+
+/* ---- copies -------------------------------------------------------------------------------- */
+
+static int copied(struct summary_copies *c, const struct ntrace_event_view *e, uint64_t bytes)
+{
+	c->n++;
+	c->bytes += bytes;
+	return intervals_add(&c->ran, start_of(e), e->timestamp);
+}
+
+/* Which copies count is what the merge's driver.dma_bytes counts. */
+int summary_take_driver(struct summary *s, const struct ntrace_event_view *e)
+{
+	const struct ioctl_row *row =
+		ioctl_row_find((uint32_t)summary_number(summary_attr(e, "request")));
+	struct pb_str direction = summary_attr(e, "direction");
+	enum summary_direction to = SUMMARY_ELSE;
+
+	if (!row || !(row->flags & IOCTL_F_COPY) || summary_attr(e, "errno").len ||
+		summary_attr(e, "args").len)
+		return 0;
+	for (unsigned d = 0; d < SUMMARY_ELSE; d++) {
+		const char *name = summary_direction_name((enum summary_direction)d);
+
+		if (direction.len == strlen(name) && !memcmp(direction.s, name, direction.len))
+			to = (enum summary_direction)d;
+	}
+	return copied(
+		&s->copies[SUMMARY_BY_DRIVER][to], e, summary_number(summary_attr(e, "bytes")));
+}
+
+/* ---- events of the runtime ------------------------------------------------------------------ */
+
+static int start(struct summary *s, size_t core, const struct ntrace_event_view *e, enum work work)
+{
+	struct summary_open o = {.core = core};
+	struct pb_str size;
+	int rc = 0;
+
+	if (work == WORK_EXECUTE)
+		rc = find_model(s, e, false, 0, &o);
+	else if (work == WORK_RUN)
+		rc = start_run(s, e, &o);
+	else if (work != WORK_COPY_IN && work != WORK_COPY_OUT)
+		return 0;
+	size = summary_attr(e, "size");
+	o.bytes = summary_number(size.len ? size : summary_attr(e, "total_size"));
+	return rc < 0 || !e->id ? rc : open_span(s, s->cores[core].process, e->id, &o);
+}
+
+static int stop(struct summary *s, size_t core, const struct ntrace_event_view *e, enum work work)
+{
+	struct summary_core *c = &s->cores[core];
+	bool started = map64_find(&s->processes[c->process].open, e->id) != NULL;
+	struct summary_open o = close_span(s, c->process, e->id);
+
+	o.core = core;
+	switch (work) {
+	case WORK_EXECUTE:
+		return executed(s, &o, e->duration);
+	case WORK_RUN:
+		return stop_run(s, e, &o, started);
+	case WORK_COLLECTIVE:
+		c->collectives++;
+		return intervals_add(&c->collective, start_of(e), e->timestamp);
+	case WORK_BARRIER:
+		c->barriers++;
+		return intervals_add(&c->barrier, start_of(e), e->timestamp);
+	case WORK_COPY_IN:
+		return copied(&s->copies[SUMMARY_BY_RUNTIME][SUMMARY_TO_DEVICE], e, o.bytes);
+	case WORK_COPY_OUT:
+		return copied(&s->copies[SUMMARY_BY_RUNTIME][SUMMARY_TO_HOST], e, o.bytes);
+	default:
+		return 0;
+	}
+}
+
+int summary_take_runtime(struct summary *s, size_t core, const struct ntrace_event_view *e)
+{
+	enum work work =
+		e->event_type < TRACE_TYPE_COUNT ? (enum work)works[e->event_type] : WORK_NONE;
+
+	if (e->attr_count && e->phase != PHASE_START)
+		take_bound(&s->cores[core], e);
+	if (work == WORK_NONE)
+		return 0;
+	if (e->phase == PHASE_START)
+		return start(s, core, e, work);
+	return e->phase == PHASE_STOP ? stop(s, core, e, work) : 0;
+}
