@@ -27,6 +27,9 @@ leaf=$(echo "$out"/*_pid_*)
 say "what is there"
 find "$out" -type f | sort | while read -r f; do printf '%9d  %s\n' "$(stat -c %s "$f")" "$f"; done
 
+say "the summary (ntrace summary $out)"
+ntrace summary "$out" || exit
+
 say "ten lines of the timeline (ntrace dump --text $leaf/ntrace.pb)"
 ntrace dump --text "$leaf/ntrace.pb" | grep -n '' | grep -A9 'nrt_execute' | sed 's/^[0-9]*[:-]//' | head -10
 

@@ -347,7 +347,8 @@ static void print_cost(FILE *f, const struct summary *s)
 			fprintf(f, "not known\n");
 			continue;
 		}
-		fprintf(f, "%s of CPU, %" PRIu64 " bytes", ns_text(c->cpu_ns, cpu), c->bytes);
+		fprintf(f, "%s of CPU, at least %" PRIu64 " bytes", ns_text(c->cpu_ns, cpu),
+			c->bytes);
 		if (c->events)
 			fprintf(f, "; per event %s, %" PRIu64 ".%" PRIu64 " bytes",
 				ns_text(c->cpu_ns / c->events, each), c->bytes / c->events,
