@@ -86,15 +86,13 @@ void durations_json(struct json_out *j, const struct durations *d)
 {
 	struct duration_stats s = duration_stats(d);
 
-	jout_key(j, "n");
-	jout_unsigned(j, s.n);
+	jout_key_unsigned(j, "n", s.n);
 	for (int i = 0; i < STAT_COUNT; i++) {
 		char key[16];
 
 		if (!s.has[i])
 			continue;
 		snprintf(key, sizeof(key), "%s_ns", duration_stat_name(i));
-		jout_key(j, key);
-		jout_unsigned(j, s.ns[i]);
+		jout_key_unsigned(j, key, s.ns[i]);
 	}
 }

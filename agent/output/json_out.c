@@ -91,3 +91,21 @@ void jout_bool(struct json_out *j, bool v)
 	separate(j);
 	fputs(v ? "true" : "false", j->f);
 }
+
+void jout_key_text(struct json_out *j, const char *key, const char *v)
+{
+	jout_key(j, key);
+	jout_string(j, v, strlen(v));
+}
+
+void jout_key_unsigned(struct json_out *j, const char *key, uint64_t v)
+{
+	jout_key(j, key);
+	jout_unsigned(j, v);
+}
+
+void jout_key_bool(struct json_out *j, const char *key, bool v)
+{
+	jout_key(j, key);
+	jout_bool(j, v);
+}

@@ -28,4 +28,9 @@ void jout_signed(struct json_out *j, int64_t v);
 void jout_double(struct json_out *j, double v);
 void jout_bool(struct json_out *j, bool v);
 
+/* A key and its value. */
+void jout_key_text(struct json_out *j, const char *key, const char *v);
+void jout_key_unsigned(struct json_out *j, const char *key, uint64_t v);
+void jout_key_bool(struct json_out *j, const char *key, bool v);
+
 #endif

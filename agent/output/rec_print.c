@@ -205,18 +205,6 @@ static void key_string(struct json_out *j, const char *key, const char *text, si
 	jout_string(j, text, strnlen(text, max));
 }
 
-static void key_number(struct json_out *j, const char *key, uint64_t v)
-{
-	jout_key(j, key);
-	jout_unsigned(j, v);
-}
-
-static void key_bool(struct json_out *j, const char *key, bool v)
-{
-	jout_key(j, key);
-	jout_bool(j, v);
-}
-
 /* Left out when the recording does not say. */
 static void json_ladder(struct json_out *j, const struct rec_ladder_step *l)
 {
@@ -236,11 +224,11 @@ static void json_ladder(struct json_out *j, const struct rec_ladder_step *l)
 
 static void json_header(struct json_out *j, const struct rec_summary *s)
 {
-	key_number(j, "version", s->version);
+	jout_key_unsigned(j, "version", s->version);
 	for (size_t i = 0; i < HEADER_TEXTS; i++)
 		if (header_text(s, i))
 			key_string(j, header_texts[i].key, header_text(s, i), MAX_TEXT);
-	key_bool(j, "is_virtual", s->header.info.is_virtual);
+	jout_key_bool(j, "is_virtual", s->header.info.is_virtual);
 	jout_key(j, "hooks");
 	jout_begin(j, '[');
 	for (const char *const *h = s->header.info.hooks; h && *h; h++)
@@ -248,10 +236,10 @@ static void json_header(struct json_out *j, const struct rec_summary *s)
 	jout_end(j, ']');
 	json_ladder(j, s->header.info.ladder);
 	if (s->clock.boot_after)
-		key_number(j, "start_ns", epoch(s, s->clock.boot_before));
+		jout_key_unsigned(j, "start_ns", epoch(s, s->clock.boot_before));
 	if (s->clock.boot_after && s->last_ns) {
-		key_number(j, "first_ns", epoch(s, s->first_ns));
-		key_number(j, "last_ns", epoch(s, s->last_ns));
+		jout_key_unsigned(j, "first_ns", epoch(s, s->first_ns));
+		jout_key_unsigned(j, "last_ns", epoch(s, s->last_ns));
 	}
 }
 
@@ -265,12 +253,12 @@ static void json_sources(struct json_out *j, const struct rec_summary *s)
 		if (src->source == REC_SOURCE_RECORDER)
 			continue;
 		jout_begin(j, '{');
-		key_number(j, "source", src->source);
+		jout_key_unsigned(j, "source", src->source);
 		if (src->is_process) {
-			key_number(j, "pid", src->process.pid);
+			jout_key_unsigned(j, "pid", src->process.pid);
 			key_string(j, "comm", src->process.comm, sizeof(src->process.comm));
 		}
-		key_number(j, "records", src->records);
+		jout_key_unsigned(j, "records", src->records);
 		jout_end(j, '}');
 	}
 	jout_end(j, ']');
@@ -285,13 +273,13 @@ static void json_types(struct json_out *j, const struct rec_summary *s)
 			continue;
 		jout_key(j, type_names[t] ? type_names[t] : "?");
 		jout_begin(j, '{');
-		key_number(j, "frames", s->types[t].frames);
-		key_number(j, "bytes", s->types[t].bytes);
+		jout_key_unsigned(j, "frames", s->types[t].frames);
+		jout_key_unsigned(j, "bytes", s->types[t].bytes);
 		jout_end(j, '}');
 	}
 	jout_end(j, '}');
-	key_number(j, "blocks", s->blocks);
-	key_number(j, "stored_bytes", s->stored_bytes);
+	jout_key_unsigned(j, "blocks", s->blocks);
+	jout_key_unsigned(j, "stored_bytes", s->stored_bytes);
 }
 
 static void json_ledger(struct json_out *j, const struct rec_summary *s)
@@ -307,12 +295,12 @@ static void json_ledger(struct json_out *j, const struct rec_summary *s)
 		key_string(j, "stage", info->stage, MAX_TEXT);
 		key_string(j, "name", info->name, MAX_TEXT);
 		key_string(j, "kind", rec_counter_kind_name(info->kind), MAX_TEXT);
-		key_number(j, "value", s->ledger.value[id]);
+		jout_key_unsigned(j, "value", s->ledger.value[id]);
 		jout_end(j, '}');
 	}
 	jout_end(j, ']');
-	key_number(j, "seq_gaps", s->seq_gaps);
-	key_number(j, "open_spans", s->open_spans);
+	jout_key_unsigned(j, "seq_gaps", s->seq_gaps);
+	jout_key_unsigned(j, "open_spans", s->open_spans);
 }
 
 void rec_print_json(FILE *f, const struct rec_summary *s)
@@ -324,16 +312,16 @@ void rec_print_json(FILE *f, const struct rec_summary *s)
 	json_sources(&j, s);
 	json_types(&j, s);
 	json_ledger(&j, s);
-	key_bool(&j, "ended", s->ended);
-	key_bool(&j, "footer", s->has_footer);
+	jout_key_bool(&j, "ended", s->ended);
+	jout_key_bool(&j, "footer", s->has_footer);
 	if (s->footer_fault)
 		key_string(&j, "footer_fault", s->footer_fault, MAX_TEXT);
 	jout_key(&j, "damage");
 	jout_begin(&j, '{');
-	key_number(&j, "skipped_bytes", s->damage.skipped_bytes);
-	key_number(&j, "cut_bytes", s->damage.cut_bytes);
-	key_number(&j, "bad_frames", s->damage.bad_frames);
-	key_number(&j, "unknown_frames", s->damage.unknown_frames);
+	jout_key_unsigned(&j, "skipped_bytes", s->damage.skipped_bytes);
+	jout_key_unsigned(&j, "cut_bytes", s->damage.cut_bytes);
+	jout_key_unsigned(&j, "bad_frames", s->damage.bad_frames);
+	jout_key_unsigned(&j, "unknown_frames", s->damage.unknown_frames);
 	jout_end(&j, '}');
 	jout_end(&j, '}');
 	fputc('\n', f);

@@ -133,7 +133,7 @@ static int sort_processes(struct summary *s)
 
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		ranked[i] = (struct ranked){&s->processes[i], i};
-	if (rc == 0) {
+	if (rc == 0 && n) {
 		qsort(ranked, n, sizeof(*ranked), compare_ranked);
 		for (size_t i = 0; i < n; i++) {
 			sorted[i] = *ranked[i].process;

@@ -7,24 +7,6 @@
 #include "agent/output/json_out.h"
 #include "agent/output/summary.h"
 
-static void number(struct json_out *j, const char *key, uint64_t v)
-{
-	jout_key(j, key);
-	jout_unsigned(j, v);
-}
-
-static void text(struct json_out *j, const char *key, const char *v)
-{
-	jout_key(j, key);
-	jout_string(j, v, strlen(v));
-}
-
-static void boolean(struct json_out *j, const char *key, bool v)
-{
-	jout_key(j, key);
-	jout_bool(j, v);
-}
-
 static void begin(struct json_out *j, const char *key, char bracket)
 {
 	jout_key(j, key);
@@ -34,13 +16,13 @@ static void begin(struct json_out *j, const char *key, char bracket)
 static void print_events(struct json_out *j, const struct summary_events *e)
 {
 	begin(j, "events", '{');
-	number(j, "total", e->total);
-	number(j, "starts", e->starts);
-	number(j, "stops", e->stops);
-	number(j, "instants", e->instants);
-	number(j, "start_lost", e->start_lost);
+	jout_key_unsigned(j, "total", e->total);
+	jout_key_unsigned(j, "starts", e->starts);
+	jout_key_unsigned(j, "stops", e->stops);
+	jout_key_unsigned(j, "instants", e->instants);
+	jout_key_unsigned(j, "start_lost", e->start_lost);
 	jout_end(j, '}');
-	number(j, "open", summary_open_count(e));
+	jout_key_unsigned(j, "open", summary_open_count(e));
 }
 
 static void print_processes(struct json_out *j, const struct summary *s)
@@ -50,13 +32,14 @@ static void print_processes(struct json_out *j, const struct summary *s)
 		const struct summary_process *p = &s->processes[i];
 
 		jout_begin(j, '{');
-		text(j, "name", p->name);
-		number(j, "pid", p->pid);
+		jout_key_text(j, "name", p->name);
+		jout_key_unsigned(j, "pid", p->pid);
 		print_events(j, &p->events);
-		number(j, "from_ns", p->window.any ? p->window.first_ns - s->window.first_ns : 0);
-		number(j, "duration_ns", summary_length(&p->window));
-		boolean(j, "trace_info", p->has_info);
-		boolean(j, "ended", p->ended);
+		jout_key_unsigned(
+			j, "from_ns", p->window.any ? p->window.first_ns - s->window.first_ns : 0);
+		jout_key_unsigned(j, "duration_ns", summary_length(&p->window));
+		jout_key_bool(j, "trace_info", p->has_info);
+		jout_key_bool(j, "ended", p->ended);
 		jout_end(j, '}');
 	}
 	jout_end(j, ']');
@@ -68,9 +51,9 @@ static void print_rows(
 	begin(j, key, '[');
 	for (size_t i = 0; i < n; i++) {
 		jout_begin(j, '{');
-		text(j, "stage", rows[i].stage);
-		text(j, "counter", rows[i].counter);
-		number(j, "value", rows[i].value);
+		jout_key_text(j, "stage", rows[i].stage);
+		jout_key_text(j, "counter", rows[i].counter);
+		jout_key_unsigned(j, "value", rows[i].value);
 		jout_end(j, '}');
 	}
 	jout_end(j, ']');
@@ -78,11 +61,11 @@ static void print_rows(
 
 static void print_losses(struct json_out *j, const struct summary *s)
 {
-	number(j, "lost_total", s->lost_total);
-	boolean(j, "lost_known", !s->without_info && !s->not_ended);
+	jout_key_unsigned(j, "lost_total", s->lost_total);
+	jout_key_bool(j, "lost_known", !s->without_info && !s->not_ended);
 	print_rows(j, "lost", s->lost, s->lost_count);
 	print_rows(j, "noted", s->noted, s->noted_count);
-	number(j, "overwritten", s->overwritten);
+	jout_key_unsigned(j, "overwritten", s->overwritten);
 	begin(j, "blind", '[');
 	for (size_t i = 0; i < s->blind_count; i++)
 		jout_string(j, s->blind[i], strlen(s->blind[i]));
@@ -92,36 +75,36 @@ static void print_losses(struct json_out *j, const struct summary *s)
 static void print_part(struct json_out *j, const char *key, uint64_t n, uint64_t ns)
 {
 	begin(j, key, '{');
-	number(j, "n", n);
-	number(j, "busy_ns", ns);
+	jout_key_unsigned(j, "n", n);
+	jout_key_unsigned(j, "busy_ns", ns);
 	jout_end(j, '}');
 }
 
 static void print_core(struct json_out *j, const struct summary *s, const struct summary_core *c)
 {
 	jout_begin(j, '{');
-	number(j, "process", c->process);
+	jout_key_unsigned(j, "process", c->process);
 	if (c->nc != SUMMARY_NO_CORE)
-		number(j, "nc", c->nc);
-	number(j, "from_ns", c->window.first_ns - s->window.first_ns);
-	number(j, "to_ns", c->window.last_ns - s->window.first_ns);
-	number(j, "logical_nc_size", c->logical_size);
-	number(j, "runs", c->runs);
-	number(j, "open_runs", c->open_runs);
-	number(j, "sum_ns", c->sum_ns);
-	number(j, "busy_ns", c->busy_ns);
-	number(j, "all_busy_ns", c->all_busy_ns);
+		jout_key_unsigned(j, "nc", c->nc);
+	jout_key_unsigned(j, "from_ns", c->window.first_ns - s->window.first_ns);
+	jout_key_unsigned(j, "to_ns", c->window.last_ns - s->window.first_ns);
+	jout_key_unsigned(j, "logical_nc_size", c->logical_size);
+	jout_key_unsigned(j, "runs", c->runs);
+	jout_key_unsigned(j, "open_runs", c->open_runs);
+	jout_key_unsigned(j, "sum_ns", c->sum_ns);
+	jout_key_unsigned(j, "busy_ns", c->busy_ns);
+	jout_key_unsigned(j, "all_busy_ns", c->all_busy_ns);
 	print_part(j, "collectives", c->collectives, c->collective_ns);
 	print_part(j, "barriers", c->barriers, c->barrier_ns);
-	number(j, "rest_ns", c->rest_ns);
+	jout_key_unsigned(j, "rest_ns", c->rest_ns);
 	begin(j, "gaps", '{');
-	number(j, "n", c->gaps.n);
-	number(j, "total_ns", c->gaps.total_ns);
-	number(j, "longest_ns", c->gaps.longest_ns);
+	jout_key_unsigned(j, "n", c->gaps.n);
+	jout_key_unsigned(j, "total_ns", c->gaps.total_ns);
+	jout_key_unsigned(j, "longest_ns", c->gaps.longest_ns);
 	jout_end(j, '}');
 	if (c->bound_known)
-		number(j, "clock_bound_ns", c->bound_ns);
-	number(j, "clock_bound_unknown", c->bound_unknown);
+		jout_key_unsigned(j, "clock_bound_ns", c->bound_ns);
+	jout_key_unsigned(j, "clock_bound_unknown", c->bound_unknown);
 	jout_end(j, '}');
 }
 
@@ -136,16 +119,16 @@ static void print_cores(struct json_out *j, const struct summary *s)
 static void print_name(struct json_out *j, const struct summary_name *n)
 {
 	jout_begin(j, '{');
-	text(j, "name", n->name);
+	jout_key_text(j, "name", n->name);
 	durations_json(j, &n->durations);
-	number(j, "total_ns", n->total_ns);
-	number(j, "open", summary_open_count(&n->events));
-	number(j, "instants", n->events.instants);
-	number(j, "start_lost", n->events.start_lost);
-	number(j, "failed", n->failed);
+	jout_key_unsigned(j, "total_ns", n->total_ns);
+	jout_key_unsigned(j, "open", summary_open_count(&n->events));
+	jout_key_unsigned(j, "instants", n->events.instants);
+	jout_key_unsigned(j, "start_lost", n->events.start_lost);
+	jout_key_unsigned(j, "failed", n->failed);
 	begin(j, "errors", '{');
 	for (size_t i = 0; i < n->error_count; i++)
-		number(j, n->errors[i].name, n->errors[i].n);
+		jout_key_unsigned(j, n->errors[i].name, n->errors[i].n);
 	jout_end(j, '}');
 	jout_end(j, '}');
 }
@@ -173,14 +156,14 @@ static void print_copies(struct json_out *j, const struct summary *s)
 		if (!c->n)
 			continue;
 		jout_begin(j, '{');
-		text(j, "source",
+		jout_key_text(j, "source",
 			summary_source_name((enum summary_source)(i / SUMMARY_DIRECTIONS)));
-		text(j, "direction",
+		jout_key_text(j, "direction",
 			summary_direction_name((enum summary_direction)(i % SUMMARY_DIRECTIONS)));
-		number(j, "n", c->n);
-		number(j, "bytes", c->bytes);
-		number(j, "wall_ns", c->wall_ns);
-		number(j, "bytes_per_s", summary_goodput(c));
+		jout_key_unsigned(j, "n", c->n);
+		jout_key_unsigned(j, "bytes", c->bytes);
+		jout_key_unsigned(j, "wall_ns", c->wall_ns);
+		jout_key_unsigned(j, "bytes_per_s", summary_goodput(c));
 		jout_end(j, '}');
 	}
 	jout_end(j, ']');
@@ -193,18 +176,18 @@ static void print_models(struct json_out *j, const struct summary *s)
 		const struct summary_model *m = &s->models[i];
 
 		jout_begin(j, '{');
-		number(j, "process", m->process);
-		number(j, "model_id", m->id);
-		text(j, "model_name", m->name);
-		text(j, "event", m->on_device ? "nc_exec_running" : "nrt_execute");
+		jout_key_unsigned(j, "process", m->process);
+		jout_key_unsigned(j, "model_id", m->id);
+		jout_key_text(j, "model_name", m->name);
+		jout_key_text(j, "event", m->on_device ? "nc_exec_running" : "nrt_execute");
 		begin(j, "first", '{');
-		number(j, "n", m->first_n);
-		number(j, "total_ns", m->first_ns);
-		number(j, "max_ns", m->first_max_ns);
+		jout_key_unsigned(j, "n", m->first_n);
+		jout_key_unsigned(j, "total_ns", m->first_ns);
+		jout_key_unsigned(j, "max_ns", m->first_max_ns);
 		jout_end(j, '}');
 		begin(j, "rest", '{');
 		durations_json(j, &m->rest);
-		number(j, "total_ns", durations_total(&m->rest));
+		jout_key_unsigned(j, "total_ns", durations_total(&m->rest));
 		jout_end(j, '}');
 		jout_end(j, '}');
 	}
@@ -218,9 +201,9 @@ static void print_cost(struct json_out *j, const struct summary *s)
 		const struct summary_capture *c = &s->captures[i];
 
 		jout_begin(j, '{');
-		number(j, "agent_cpu_ns", c->cpu_ns);
-		number(j, "recorded_bytes", c->bytes);
-		number(j, "events", c->events);
+		jout_key_unsigned(j, "agent_cpu_ns", c->cpu_ns);
+		jout_key_unsigned(j, "recorded_bytes", c->bytes);
+		jout_key_unsigned(j, "events", c->events);
 		jout_end(j, '}');
 	}
 	jout_end(j, ']');
@@ -231,8 +214,8 @@ void summary_print_json(FILE *f, const struct summary *s)
 	struct json_out j = {.f = f};
 
 	jout_begin(&j, '{');
-	boolean(&j, "virtual", s->is_virtual);
-	number(&j, "duration_ns", summary_length(&s->window));
+	jout_key_bool(&j, "virtual", s->is_virtual);
+	jout_key_unsigned(&j, "duration_ns", summary_length(&s->window));
 	print_events(&j, &s->events);
 	print_processes(&j, s);
 	print_losses(&j, s);
