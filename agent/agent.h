@@ -29,6 +29,8 @@ int cmd_rec(int argc, char **argv);
 int cmd_summary(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
+int cmd_export(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 
 /* One line on stderr, "ntrace: " before it. */

@@ -18,6 +18,7 @@ static const struct agent_cmd commands[] = {
 	{"summary", cmd_summary, "show a trace in one page"},
 	{"dump", cmd_dump, "print a .pb file as JSON lines or as a timeline"},
 	{"diff", cmd_diff, "compare two traces by meaning"},
+	{"export", cmd_export, "write a trace as a file for Perfetto"},
 	{"check", cmd_check, "list what this machine allows"},
 };
 

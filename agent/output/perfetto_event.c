@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * perfetto_event.c - events of a process as slices, instants and flows.
+ *
+ * A START begins a slice, its STOP ends it: both are written as they come, so attributes stand where
+ * they stand in ntrace.pb and readers join them.  perfetto_lines.h says on which track.
+ *
+ * A flow is an arrow from a submission to a device run.  Its id must stand on the submission, which is
+ * written before anything is known of runs; so each announces as many as there have been runs for one.
+ * An id that nobody comes for is no arrow.
+ *
+ * An attribute is left out when it says what is said already: an arrow instead of link.id, no result of
+ * a call that succeeded, no core that is not known, no number of a request that goes by its name.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/output/perfetto_process.h"
+#include "vmlinux/ioctl_table.h"
+
+#define FLOWS_MAX 8u
+#define STEPS_MAX 4096u
+#define CALL_TYPE 1000u /* event types from here on are driver calls */
+
+/* Attributes that are looked at, as `aux` of their text in PFT_KEYS. */
+enum key {
+	KEY_NEW, /* not looked up yet */
+	KEY_PLAIN,
+	KEY_NC,
+	KEY_REQUEST,
+	KEY_RESULT,
+	KEY_BYTES,
+	KEY_DIRECTION,
+	KEY_ERRNO,
+	KEY_LINK_ID,
+	KEY_LINK,
+	KEY_LINK_KIND,
+	KEY_START,
+	KEY_INVALID,
+	KEY_NEW_OFFSET,
+	KEY_COUNT,
+};
+
+static const char *const key_names[KEY_COUNT] = {
+	[KEY_NC] = "nc",
+	[KEY_REQUEST] = "request",
+	[KEY_RESULT] = "result",
+	[KEY_BYTES] = "bytes",
+	[KEY_DIRECTION] = "direction",
+	[KEY_ERRNO] = "errno",
+	[KEY_LINK_ID] = "link.id",
+	[KEY_LINK] = "link",
+	[KEY_LINK_KIND] = "link.kind",
+	[KEY_START] = "start",
+	[KEY_INVALID] = "invalid",
+	[KEY_NEW_OFFSET] = "new_offset_ns",
+};
+
+/* What one event is made into. */
+struct shown {
+	const struct ntrace_event_view *e;
+	uint64_t time; /* boot ns */
+	bool is_call, is_mark, is_device;
+	const struct pb_str *special[KEY_COUNT]; /* values of the attributes above */
+};
+
+static bool same(const struct pb_str *s, const char *text)
+{
+	return s && s->len == strlen(text) && !memcmp(s->s, text, s->len);
+}
+
+static uint64_t decimal(const struct pb_str *s)
+{
+	uint64_t v = 0;
+
+	for (uint32_t i = 0; s && i < s->len && s->s[i] >= '0' && s->s[i] <= '9'; i++)
+		v = v * 10 + (uint64_t)(s->s[i] - '0');
+	return v;
+}
+
+/* ---- names ------------------------------------------------------------------------------------- */
+
+/* Place of the request with this name in the driver's table + 1; 0: there is none. */
+static uint32_t request_of(struct pb_str name)
+{
+	for (size_t i = 0; i < ioctl_row_count; i++)
+		if (strlen(ioctl_rows[i].name) == name.len &&
+			!memcmp(ioctl_rows[i].name, name.s, name.len))
+			return (uint32_t)i + 1;
+	return 0;
+}
+
+#define NO_REQUEST UINT32_MAX
+
+/* The name's number, and for a driver call its request's place + 1 in *ret_call. */
+static uint32_t name_of(struct pft_process *p, const struct shown *s, uint32_t *ret_call)
+{
+	const struct ntrace_event_view *e = s->e;
+	const struct trace_event_info *info = trace_event_info(e->event_type);
+	struct pb_str hint = e->hint;
+	struct pft_text *text;
+	char number[24];
+
+	*ret_call = 0;
+	if (!s->is_call && !s->is_mark && info) {
+		uint32_t *iid = &p->type_names[e->event_type];
+
+		text = *iid ? NULL : pft_intern(p->w, &p->seq, PFT_NAMES, pft_str(info->name));
+		if (text)
+			*iid = text->iid;
+		return *iid;
+	}
+	if (!hint.len) {
+		snprintf(number, sizeof(number), "type_%u", e->event_type);
+		hint = pft_str(number);
+	}
+	text = pft_intern(p->w, &p->seq, PFT_NAMES, hint);
+	if (!text)
+		return 0;
+	if (text->aux == 0) {
+		text->aux = request_of(hint);
+		text->aux = text->aux ? text->aux : NO_REQUEST;
+	}
+	*ret_call = text->aux == NO_REQUEST ? 0 : text->aux;
+	return text->iid;
+}
+
+/* ---- attributes -------------------------------------------------------------------------------- */
+
+static enum key key_of(struct pft_text *text)
+{
+	if (text->aux == KEY_NEW) {
+		text->aux = KEY_PLAIN;
+		for (unsigned k = KEY_PLAIN + 1; k < KEY_COUNT; k++)
+			if (strlen(key_names[k]) == text->len &&
+				!memcmp(key_names[k], text->text, text->len))
+				text->aux = k;
+	}
+	return (enum key)text->aux;
+}
+
+/* Does the name of a call's slice say its request? */
+static bool says_request(uint32_t call, const struct pb_str *request)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint32_t cmd = call ? ioctl_rows[call - 1].cmd : 0;
+
+	if (cmd < 0x10000000u || request->len != 10 || memcmp(request->s, "0x", 2) != 0)
+		return false;
+	for (unsigned i = 9; i >= 2; i--, cmd >>= 4)
+		if (request->s[i] != digits[cmd & 15])
+			return false;
+	return true;
+}
+
+/* Is an attribute said otherwise? */
+static bool is_said(const struct shown *s, uint32_t call, enum key k, const struct pb_str *value)
+{
+	switch (k) {
+	case KEY_NC:
+		return s->is_call && same(value, "unknown");
+	case KEY_RESULT:
+		return same(value, "0");
+	case KEY_REQUEST:
+		return says_request(call, value);
+	default:
+		return false;
+	}
+}
+
+/* Finds the special attributes before put_notes does. */
+static void find_special(struct pft_process *p, struct shown *s)
+{
+	for (uint32_t i = 0; i < s->e->attr_count; i++) {
+		const struct pb_attr *a = &s->e->attrs[i];
+		struct pft_text *text = pft_intern(p->w, &p->seq, PFT_KEYS, a->key);
+
+		if (text)
+			s->special[key_of(text)] = &a->value;
+	}
+}
+
+/* Annotations: all attributes but those said otherwise, and the fields that have no other place. */
+static void put_notes(struct pft_process *p, struct shown *s, uint32_t call, bool linked)
+{
+	const struct ntrace_event_view *e = s->e;
+
+	for (uint32_t i = 0; i < e->attr_count; i++) {
+		const struct pb_attr *a = &e->attrs[i];
+		struct pft_text *text = pft_intern(p->w, &p->seq, PFT_KEYS, a->key);
+		enum key k = text ? key_of(text) : KEY_PLAIN;
+
+		s->special[k] = &a->value;
+		if (!is_said(s, call, k, &a->value) && !(linked && k == KEY_LINK_ID))
+			pft_note_key(p->w, &p->seq, text, a->key, a->value);
+	}
+	if (e->status)
+		pft_note_u64(p->w, &p->seq, "status", e->status);
+	if (e->has_nrta_seq_id)
+		pft_note_u64(p->w, &p->seq, "nrta_seq_id", e->nrta_seq_id);
+	if (s->time < p->seq.last)
+		pft_note_u64(p->w, &p->seq, "out_of_order_ns", p->seq.last - s->time);
+}
+
+/* Where it was, which the track does not say: the device of a call, the core of a thread's span. */
+static void put_place(struct pft_process *p, const struct shown *s)
+{
+	if (s->is_call)
+		pft_note_u64(p->w, &p->seq, "nd", s->e->nd_idx);
+	else if (!s->is_device && !s->is_mark && !s->special[KEY_NC])
+		pft_note_u64(p->w, &p->seq, "nc", s->e->nc_idx);
+}
+
+/* ---- flows ------------------------------------------------------------------------------------- */
+
+static struct pft_announced *announced_at(const struct pft_process *p, uint64_t id)
+{
+	return &p->announced[(id * 0x9e3779b97f4a7c15ull) >> 52];
+}
+
+static const struct {
+	uint32_t type;
+	bool many; /* as many as runs, else one */
+} submissions[] = {{TRACE_MODEL_SUBMIT, true}, {TRACE_EXECUTE_API, false}};
+
+/* Puts the ids that runs of this submission will use onto its slice. */
+static int announce(struct pft_process *p, const struct shown *s)
+{
+	uint8_t count = 0;
+
+	for (size_t i = 0; i < sizeof(submissions) / sizeof(*submissions); i++)
+		if (!s->is_call && s->e->event_type == submissions[i].type)
+			count = submissions[i].many ? p->flows_per_submit : 1;
+	if (!count)
+		return 0;
+	if (!p->announced)
+		p->announced = calloc(PFT_ANNOUNCED, sizeof(*p->announced));
+	if (!p->announced)
+		return -ENOMEM;
+	*announced_at(p, s->e->id) =
+		(struct pft_announced){.id = s->e->id, .first = p->w->flows + 1, .count = count};
+	for (unsigned i = 0; i < count; i++)
+		pft_flow(p->w, ++p->w->flows, false);
+	return 0;
+}
+
+/* The flow that a run takes from its submission; 0: none was announced, or all are taken. */
+static uint64_t take_flow(struct pft_process *p, uint64_t submission)
+{
+	struct pft_announced *a = p->announced ? announced_at(p, submission) : NULL;
+
+	if (!a || a->id != submission || !a->count)
+		return 0;
+	if (a->used < a->count)
+		return a->first + a->used++;
+	if (p->flows_per_submit <= a->used && p->flows_per_submit < FLOWS_MAX)
+		p->flows_per_submit = (uint8_t)(a->used + 1);
+	return 0;
+}
+
+/* An inferred link ends in a step that says so: arrows themselves have no name. */
+static void put_inferred(
+	struct pft_process *p, const struct shown *s, uint32_t track, uint64_t flow)
+{
+	const struct pb_str *kind = s->special[KEY_LINK_KIND];
+	char name[64];
+
+	snprintf(name, sizeof(name), "%.*s (inferred)", kind ? (int)(kind->len % 32) : 4,
+		kind ? kind->s : "link");
+	pft_event(p->w, PFT_INSTANT, track);
+	pft_category(p->w, PFT_DEVICE);
+	pft_name(p->w, &p->seq, pft_str(name));
+	pft_flow(p->w, flow, true);
+	pft_put(p->w, &p->seq, s->time);
+}
+
+/* Resolves the link of an event whose special attributes were found; the flow to be put on it, or 0. */
+static uint64_t link_of(
+	struct pft_process *p, const struct shown *s, uint32_t track, bool *ret_linked)
+{
+	const struct pb_str *id = s->special[KEY_LINK_ID];
+	uint64_t flow = id ? take_flow(p, decimal(id)) : 0;
+
+	*ret_linked = flow != 0;
+	if (flow && same(s->special[KEY_LINK], "inferred")) {
+		put_inferred(p, s, track, flow);
+		return 0;
+	}
+	return flow;
+}
+
+/* ---- tracks ------------------------------------------------------------------------------------ */
+
+static uint32_t line_track(struct pft_process *p, struct pft_line *line, uint32_t lane);
+
+/* The core itself, whether or not anything else was shown on it. */
+static uint64_t core_track(struct pft_process *p, uint32_t core)
+{
+	struct pft_line *line = pft_line_get(&p->lines, PFT_LINE_CORE, core, 0);
+
+	return line ? line_track(p, line, 0) : 0;
+}
+
+static void core_name(const struct pft_line *line, char *name, size_t size)
+{
+	if (line->number == UINT32_MAX)
+		snprintf(name, size, "NeuronCore unknown");
+	else
+		snprintf(name, size, "NeuronCore %u", line->number);
+	if (line->kind == PFT_LINE_PHYSICAL)
+		snprintf(name + strlen(name), size - strlen(name), ", physical core %u",
+			line->physical);
+}
+
+/* The track of a lane, made when it is new; 0 when there is no memory. */
+static uint32_t line_track(struct pft_process *p, struct pft_line *line, uint32_t lane)
+{
+	struct pft_lane *l = pft_lane_get(line, lane);
+	struct pft_track t = {.parent = p->track, .tid = line->number, .pid = p->pid};
+	char name[80];
+
+	if (!l || l->track)
+		return l ? l->track : 0;
+	if (line->kind == PFT_LINE_THREAD) {
+		snprintf(name, sizeof(name), "thread %u", line->number);
+		t.is_thread = p->pid != 0;
+	} else {
+		core_name(line, name, sizeof(name));
+		if (lane)
+			snprintf(name + strlen(name), sizeof(name) - strlen(name), ", at once %u",
+				lane + 1);
+		if (line->kind == PFT_LINE_PHYSICAL)
+			t.parent = core_track(p, line->number);
+	}
+	t.name = pft_str(name);
+	l->track = pft_track(p->w, &p->seq, &t);
+	return l->track;
+}
+
+/* The line that an event belongs to.  NULL: no memory. */
+static struct pft_line *line_of(struct pft_process *p, const struct shown *s)
+{
+	const struct ntrace_event_view *e = s->e;
+	uint32_t core = same(s->special[KEY_NC], "unknown") ? UINT32_MAX : e->nc_idx;
+
+	if (!s->is_device)
+		return pft_line_get(&p->lines, PFT_LINE_THREAD, e->thread_id, 0);
+	for (uint32_t i = 0; i < e->attr_count; i++)
+		if (same(&e->attrs[i].key, "device_core_idx"))
+			return pft_line_get(&p->lines, PFT_LINE_PHYSICAL, core,
+				(uint32_t)decimal(&e->attrs[i].value));
+	return pft_line_get(&p->lines, PFT_LINE_CORE, core, 0);
+}
+
+/* ---- slices ------------------------------------------------------------------------------------ */
+
+static enum pft_category category_of(const struct shown *s)
+{
+	return s->is_call     ? PFT_DRIVER
+	       : s->is_mark   ? PFT_MARK
+	       : s->is_device ? PFT_DEVICE
+			      : PFT_RUNTIME;
+}
+
+/* Ends the slices of a lane down to a depth: they are not known to end, but what is next says so. */
+static int cut_down(struct pft_process *p, struct pft_lane *lane, uint32_t depth, uint64_t time)
+{
+	int rc = 0;
+
+	while (rc == 0 && lane->depth > depth) {
+		struct pft_span s = pft_lines_close(&p->lines, lane);
+
+		pft_event(p->w, PFT_END, lane->track);
+		pft_note(p->w, &p->seq, pft_str("end"), pft_str("not seen"));
+		pft_put(p->w, &p->seq, time);
+		rc = pft_lines_cut(&p->lines, &s, p->seq.last);
+	}
+	return rc;
+}
+
+static void put_instant(struct pft_process *p, struct shown *s, uint32_t track, uint32_t name,
+	uint32_t call, const char *start)
+{
+	bool linked;
+	uint64_t flow;
+
+	flow = link_of(p, s, track, &linked);
+	pft_event(p->w, PFT_INSTANT, track);
+	pft_category(p->w, category_of(s));
+	pft_name_iid(p->w, name);
+	put_notes(p, s, call, linked);
+	put_place(p, s);
+	if (start)
+		pft_note(p->w, &p->seq, pft_str("start"), pft_str(start));
+	if (start && s->e->duration)
+		pft_note_u64(p->w, &p->seq, "duration_ns", s->e->duration);
+	if (flow)
+		pft_flow(p->w, flow, true);
+	pft_put(p->w, &p->seq, s->time);
+	if (start || s->special[KEY_START] || s->special[KEY_INVALID])
+		pft_process_loss(p, p->seq.last);
+}
+
+static int at_start(struct pft_process *p, struct shown *s)
+{
+	struct pft_line *line = line_of(p, s), *other = NULL;
+	struct pft_span span = {.id = s->e->id, .type = (uint16_t)s->e->event_type};
+	struct pft_lane *lane;
+	uint32_t keep, n, track, place = 0;
+	int rc;
+
+	if (!line)
+		return -ENOMEM;
+	if (pft_lines_find(&p->lines, s->e->id, &other, &place)) {
+		track = line_track(p, line, 0);
+		span.name = name_of(p, s, &span.call);
+		put_instant(p, s, track, span.name, span.call, "duplicate");
+		return 0;
+	}
+	n = pft_lines_place(line, span.type, s->is_call, &keep);
+	track = line_track(p, line, n);
+	lane = pft_lane_get(line, n);
+	rc = lane ? cut_down(p, lane, keep, s->time) : -ENOMEM;
+	if (rc < 0)
+		return rc;
+	span.is_call = s->is_call;
+	pft_event(p->w, PFT_BEGIN, track);
+	span.name = name_of(p, s, &span.call);
+	pft_category(p->w, category_of(s));
+	pft_name_iid(p->w, span.name);
+	put_notes(p, s, span.call, false);
+	put_place(p, s);
+	rc = announce(p, s);
+	pft_put(p->w, &p->seq, s->time);
+	return rc < 0 ? rc : pft_lines_open(&p->lines, line, n, &span);
+}
+
+/* A spare lane that is free from a time on; NULL when there are too many, or no memory. */
+static struct pft_spare *spare_lane(struct pft_process *p, uint64_t from)
+{
+	struct pft_track t = {.parent = p->track, .name = pft_str("outlived what it was within")};
+	struct pft_spare *s;
+
+	for (uint32_t i = 0; i < p->spare_count; i++)
+		if (p->spares[i].seq.last <= from)
+			return &p->spares[i];
+	if (!p->spares)
+		p->spares = calloc(PFT_SPARES, sizeof(*p->spares));
+	if (!p->spares || p->spare_count == PFT_SPARES)
+		return NULL;
+	s = &p->spares[p->spare_count++];
+	pft_seq_open(p->w, &s->seq, true);
+	s->track = pft_track(p->w, &s->seq, &t);
+	return s;
+}
+
+/* The text of a name's number. */
+static struct pb_str name_text(const struct pft_seq *s, uint32_t iid)
+{
+	const struct pft_intern *t = &s->tables[PFT_NAMES];
+
+	for (size_t i = 0; iid && t->bits && i < (size_t)1 << t->bits; i++)
+		if (t->entries[i].iid == iid)
+			return (struct pb_str){t->entries[i].text, t->entries[i].len};
+	return pft_str("?");
+}
+
+/* The end of a span that was cut: its rest as a whole, on a spare lane. */
+static bool put_rest(struct pft_process *p, const struct shown *s, const struct pft_cut *cut)
+{
+	struct pft_spare *spare = spare_lane(p, cut->time);
+	struct pft_writer *w = p->w;
+
+	if (!spare)
+		return false;
+	pft_event(w, PFT_BEGIN, spare->track);
+	pft_category(w, category_of(s));
+	pft_name(w, &spare->seq, name_text(&p->seq, cut->span.name));
+	pft_note(w, &spare->seq, pft_str("continued"), pft_str("true"));
+	pft_put(w, &spare->seq, cut->time);
+	pft_event(w, PFT_END, spare->track);
+	for (uint32_t i = 0; i < s->e->attr_count; i++)
+		pft_note(w, &spare->seq, s->e->attrs[i].key, s->e->attrs[i].value);
+	pft_put(w, &spare->seq, s->time);
+	return true;
+}
+
+/* A copy that succeeded, with how many bytes it moved and where to. */
+static int count_copy(struct pft_process *p, const struct shown *s, uint32_t call)
+{
+	const struct ioctl_row *row = call ? &ioctl_rows[call - 1] : NULL;
+	const struct pb_str *bytes = s->special[KEY_BYTES], *to = s->special[KEY_DIRECTION];
+	uint64_t from;
+
+	if (!row || !(row->flags & IOCTL_F_COPY) || !bytes || s->special[KEY_ERRNO])
+		return 0;
+	from = s->e->duration < s->time ? s->time - s->e->duration : 1;
+	return pft_copies_add(p,
+		same(to, "host_to_device")   ? PFT_TO_DEVICE
+		: same(to, "device_to_host") ? PFT_TO_HOST
+					     : PFT_BETWEEN,
+		from, s->time, decimal(bytes));
+}
+
+static int at_unknown_stop(struct pft_process *p, struct shown *s)
+{
+	struct pft_line *line = line_of(p, s);
+	struct pft_cut cut;
+	uint32_t call, name, track;
+
+	if (!line)
+		return -ENOMEM;
+	if (pft_lines_cut_take(&p->lines, s->e->id, &cut) && put_rest(p, s, &cut)) {
+		find_special(p, s);
+		return count_copy(p, s, cut.span.call);
+	}
+	track = line_track(p, line, 0);
+	name = name_of(p, s, &call);
+	put_instant(p, s, track, name, call, "not seen");
+	return count_copy(p, s, call);
+}
+
+static int at_stop(struct pft_process *p, struct shown *s)
+{
+	struct pft_line *line = NULL;
+	uint32_t place = 0;
+	struct pft_lane *lane = pft_lines_find(&p->lines, s->e->id, &line, &place);
+	bool linked = false;
+	uint64_t flow = 0;
+	int rc;
+
+	if (!lane)
+		return at_unknown_stop(p, s);
+	rc = cut_down(p, lane, place + 1, s->time);
+	if (rc < 0)
+		return rc;
+	struct pft_span span = pft_lines_close(&p->lines, lane);
+	flow = link_of(p, s, lane->track, &linked);
+	pft_event(p->w, PFT_END, lane->track);
+	put_notes(p, s, span.call, linked);
+	if (line->kind == PFT_LINE_THREAD && line->number != s->e->thread_id)
+		pft_note_u64(p->w, &p->seq, "stop_thread", s->e->thread_id);
+	if (flow)
+		pft_flow(p->w, flow, true);
+	pft_put(p->w, &p->seq, s->time);
+	return count_copy(p, s, span.call);
+}
+
+/* ---- the rest ---------------------------------------------------------------------------------- */
+
+/* Steps of the realtime clock are told at the end of the file, in order. */
+static int note_step(struct pft_process *p, const struct shown *s)
+{
+	const struct pb_str *offset = s->special[KEY_NEW_OFFSET];
+	struct pft_step *steps;
+	bool minus = offset && offset->len && offset->s[0] == '-';
+	struct pb_str digits;
+
+	if (!offset || p->step_count == STEPS_MAX)
+		return 0;
+	steps = realloc(p->steps, (p->step_count + 1) * sizeof(*steps));
+	if (!steps)
+		return -ENOMEM;
+	digits = (struct pb_str){offset->s + minus, offset->len - minus};
+	p->steps = steps;
+	p->steps[p->step_count].boot = s->time;
+	p->steps[p->step_count].offset =
+		minus ? -(int64_t)decimal(&digits) : (int64_t)decimal(&digits);
+	p->step_count++;
+	return 0;
+}
+
+static int at_instant(struct pft_process *p, struct shown *s)
+{
+	struct pft_line *line = s->is_mark ? NULL : line_of(p, s);
+	uint32_t call, name, track;
+
+	if (!line && !s->is_mark)
+		return -ENOMEM;
+	track = line ? line_track(p, line, 0) : p->track;
+	name = name_of(p, s, &call);
+	put_instant(p, s, track, name, call, NULL);
+	return s->is_mark ? note_step(p, s) : 0;
+}
+
+int pft_process_event(struct pft_process *p, const struct ntrace_event_view *e)
+{
+	const struct trace_event_info *info = trace_event_info(e->event_type);
+	struct shown s = {.e = e, .time = pft_boot(p->w, e->timestamp)};
+	bool has_hint = e->hint.len && (e->event_type == 0 || e->event_type >= TRACE_TYPE_COUNT);
+	int rc = 0;
+
+	s.is_mark = has_hint && e->thread_id == 0 && e->phase == PHASE_INSTANT;
+	s.is_call = (has_hint || e->event_type >= CALL_TYPE) && !s.is_mark;
+	s.is_device = !s.is_call && !s.is_mark && info && info->category == TRACE_HARDWARE;
+	if (s.is_device || s.is_mark)
+		find_special(p, &s);
+	if (e->phase == PHASE_START)
+		rc = at_start(p, &s);
+	else if (e->phase == PHASE_STOP)
+		rc = at_stop(p, &s);
+	else
+		rc = at_instant(p, &s);
+	return rc < 0 ? rc : p->w->error;
+}

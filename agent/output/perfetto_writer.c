@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * perfetto_writer.c - bytes of packets, texts that get numbers, clocks of sequences.
+ *
+ * An event takes one packet: time since the packet before, sequence, event, flags; what it interns goes
+ * into the same packet, which readers take in before they look at the event.
+ */
+#include "agent/output/perfetto_writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "proto/varint_fast.h"
+#include "runtime/base/utf8.h"
+
+#define FLUSH_BYTES ((size_t)64 << 10)
+#define TEXT_MAX 256u
+
+/* The clock of an incremental sequence: the first of those that are a sequence's own. */
+#define CLOCK_OWN 64u
+#define CLOCK_BOOTTIME 6u
+#define CLOCK_REALTIME 1u
+/* Sequences begin their clock here, so that it does not matter in which order processes come. */
+#define CLOCK_ORIGIN_NS 1u
+
+enum { FLAG_CLEARED = 1, FLAG_NEEDS = 2 };
+
+/* First bytes of fields, (number << 3 | wire type). */
+enum {
+	TRACE_PACKET = 0x0a,
+	PACKET_TIME = 0x40,
+	PACKET_SEQUENCE = 0x50,
+	PACKET_EVENT = 0x5a,
+	PACKET_INTERNED = 0x62,
+	PACKET_FLAGS = 0x68,
+	EVENT_CATEGORY = 0x18,
+	EVENT_NOTE = 0x22,
+	EVENT_TYPE = 0x48,
+	EVENT_NAME_IID = 0x50,
+	EVENT_TRACK = 0x58,
+	NOTE_KEY_IID = 0x08,
+	NOTE_BOOL = 0x10,
+	NOTE_UINT = 0x18,
+	NOTE_INT = 0x20,
+	NOTE_POINTER = 0x38,
+	TEXT_IID = 0x08,
+	TEXT_STRING = 0x12,
+};
+
+/* The fields with numbers from 16 on. */
+enum {
+	N_PACKET_CLOCKS = 6,
+	N_PACKET_DROPPED = 42,
+	N_PACKET_DEFAULTS = 59,
+	N_PACKET_TRACK = 60,
+	N_PACKET_FIRST = 87,
+	N_DEFAULTS_CLOCK = 58,
+	N_EVENT_NAME = 23,
+	N_EVENT_COUNTER = 30,
+	N_EVENT_DOUBLE = 44,
+	N_EVENT_FLOW = 47,
+	N_EVENT_FLOW_END = 48,
+	N_NOTE_STRING = 6,
+	N_NOTE_KEY = 10,
+	N_NOTE_VALUE_IID = 17,
+};
+
+static const struct {
+	uint8_t tag[2];
+	uint8_t tag_len;
+	uint32_t max;
+} tables[PFT_TABLES] = {
+	[PFT_NAMES] = {{0x12}, 1, 4096},
+	[PFT_KEYS] = {{0x1a}, 1, 4096},
+	[PFT_VALUES] = {{0xea, 0x01}, 2, 16384},
+};
+
+static const char *const categories[PFT_CATEGORIES] = {
+	[PFT_RUNTIME] = "runtime",
+	[PFT_DEVICE] = "device",
+	[PFT_DRIVER] = "driver",
+	[PFT_MARK] = "mark",
+};
+
+/* ---- bytes ------------------------------------------------------------------------------------- */
+
+/* Room for n bytes, and for what fast varints scribble over; NULL once something has failed. */
+static uint8_t *room(struct pft_writer *w, struct pb_buf *b, size_t n)
+{
+	if (!w->error)
+		w->error = pb_buf_reserve(b, n + 2 * PB_MAX_VARINT + PB_WORD_SLACK);
+	return w->error ? NULL : b->data + b->len;
+}
+
+static void taken(struct pb_buf *b, const uint8_t *end)
+{
+	b->len = (size_t)(end - b->data);
+}
+
+static void put_varint(struct pft_writer *w, struct pb_buf *b, uint32_t field, uint64_t v)
+{
+	uint8_t *p = room(w, b, 0);
+
+	if (!p)
+		return;
+	p = pb_varint_put_fast(p, field << 3 | WIRE_VARINT);
+	taken(b, pb_varint_put_fast(p, v));
+}
+
+static void put_fixed64(struct pft_writer *w, struct pb_buf *b, uint32_t field, uint64_t v)
+{
+	uint8_t *p = room(w, b, 8);
+
+	if (!p)
+		return;
+	p = pb_varint_put_fast(p, field << 3 | WIRE_FIXED64);
+	pb_store_word(p, v);
+	taken(b, p + 8);
+}
+
+static void put_bytes(
+	struct pft_writer *w, struct pb_buf *b, uint32_t field, const void *data, size_t size)
+{
+	uint8_t *p = room(w, b, size);
+
+	if (!p)
+		return;
+	p = pb_varint_put_fast(p, field << 3 | WIRE_LEN);
+	p = pb_varint_put_fast(p, size);
+	memcpy(p, data, size);
+	taken(b, p + size);
+}
+
+/* Copies a text; what is not UTF-8 becomes question marks, because readers refuse it. */
+static void copy_text(uint8_t *to, struct pb_str s)
+{
+	for (uint32_t i = 0; i < s.len;) {
+		size_t n = utf8_length(s.s + i, s.len - i);
+
+		if (n)
+			memcpy(to + i, s.s + i, n);
+		else
+			to[i] = '?';
+		i += n ? (uint32_t)n : 1;
+	}
+}
+
+static void put_text(struct pft_writer *w, struct pb_buf *b, uint32_t field, struct pb_str s)
+{
+	uint8_t *p = room(w, b, s.len);
+
+	if (!p)
+		return;
+	p = pb_varint_put_fast(p, field << 3 | WIRE_LEN);
+	p = pb_varint_put_fast(p, s.len);
+	copy_text(p, s);
+	taken(b, p + s.len);
+}
+
+void pft_flush(struct pft_writer *w)
+{
+	if (!w->error && w->out.len)
+		w->error = w->write(w->ctx, w->out.data, w->out.len);
+	w->out.len = 0;
+}
+
+/* Appends `packet` to the trace. */
+static void put_packet(struct pft_writer *w)
+{
+	uint8_t *p = room(w, &w->out, w->packet.len);
+
+	if (!p)
+		return;
+	size_t before = w->out.len;
+	*p++ = TRACE_PACKET;
+	p = pb_varint_put_fast(p, w->packet.len);
+	memcpy(p, w->packet.data, w->packet.len);
+	taken(&w->out, p + w->packet.len);
+	w->packet.len = 0;
+	w->bytes += w->out.len - before;
+	w->packets++;
+	if (w->out.len >= FLUSH_BYTES)
+		pft_flush(w);
+}
+
+void pft_writer_free(struct pft_writer *w)
+{
+	pb_buf_free(&w->event);
+	pb_buf_free(&w->interned);
+	pb_buf_free(&w->packet);
+	pb_buf_free(&w->out);
+}
+
+/* ---- interning --------------------------------------------------------------------------------- */
+
+static int intern_grow(struct pft_intern *t)
+{
+	struct pft_intern more = {.bits = t->bits ? t->bits + 1 : 6};
+	size_t mask = ((size_t)1 << more.bits) - 1;
+
+	more.entries = calloc(mask + 1, sizeof(*more.entries));
+	if (!more.entries)
+		return -ENOMEM;
+	for (size_t i = 0; t->bits && i < (size_t)1 << t->bits; i++) {
+		size_t to = t->entries[i].hash & mask;
+
+		if (!t->entries[i].iid)
+			continue;
+		while (more.entries[to].iid)
+			to = (to + 1) & mask;
+		more.entries[to] = t->entries[i];
+	}
+	more.count = t->count;
+	free(t->entries);
+	*t = more;
+	return 0;
+}
+
+/* Tells the reader a number and what it stands for. */
+static void define(
+	struct pft_writer *w, const uint8_t *tag, size_t tag_len, uint32_t iid, struct pb_str text)
+{
+	uint8_t *p = room(w, &w->interned, text.len + tag_len + 4 * PB_MAX_VARINT);
+
+	if (!p)
+		return;
+	size_t size = 2 + pb_varint_size(iid) + pb_varint_size(text.len) + text.len;
+	memcpy(p, tag, tag_len);
+	p = pb_varint_put_fast(p + tag_len, size);
+	*p++ = TEXT_IID;
+	p = pb_varint_put_fast(p, iid);
+	*p++ = TEXT_STRING;
+	p = pb_varint_put_fast(p, text.len);
+	copy_text(p, text);
+	taken(&w->interned, p + text.len);
+}
+
+static struct pft_text *intern_new(struct pft_writer *w, struct pft_intern *t, enum pft_table table,
+	uint64_t hash, struct pb_str text)
+{
+	size_t mask, i;
+
+	if (t->count >= tables[table].max)
+		return NULL;
+	if (t->bits == 0 || t->count * 2 > (size_t)1 << t->bits)
+		w->error = intern_grow(t);
+	char *copy = w->error ? NULL : malloc(text.len + 1u);
+	if (!copy) {
+		w->error = -ENOMEM;
+		return NULL;
+	}
+	memcpy(copy, text.s, text.len);
+	mask = ((size_t)1 << t->bits) - 1;
+	for (i = hash & mask; t->entries[i].iid; i = (i + 1) & mask)
+		;
+	t->entries[i] =
+		(struct pft_text){.hash = hash, .text = copy, .len = text.len, .iid = ++t->count};
+	define(w, tables[table].tag, tables[table].tag_len, t->count, text);
+	return &t->entries[i];
+}
+
+struct pft_text *pft_intern(
+	struct pft_writer *w, struct pft_seq *s, enum pft_table table, struct pb_str text)
+{
+	struct pft_intern *t = &s->tables[table];
+	uint64_t hash;
+
+	if (w->error || text.len > TEXT_MAX || !s->incremental)
+		return NULL;
+	hash = XXH3_64bits(text.s, text.len);
+	if (t->bits) {
+		size_t mask = ((size_t)1 << t->bits) - 1;
+
+		for (size_t i = hash & mask; t->entries[i].iid; i = (i + 1) & mask) {
+			struct pft_text *e = &t->entries[i];
+
+			if (e->hash == hash && e->len == text.len &&
+				!memcmp(e->text, text.s, text.len))
+				return e;
+		}
+	}
+	return intern_new(w, t, table, hash, text);
+}
+
+/* ---- sequences, clocks, tracks ----------------------------------------------------------------- */
+
+static void put_clock(struct pft_writer *w, uint32_t id, uint64_t time, bool incremental)
+{
+	uint8_t clock[3 * PB_MAX_VARINT + 4], *p = clock;
+
+	*p++ = 0x08;
+	p += pb_varint_put(p, id);
+	*p++ = 0x10;
+	p += pb_varint_put(p, time);
+	if (incremental) {
+		*p++ = 0x18;
+		*p++ = 1;
+	}
+	put_bytes(w, &w->event, 1, clock, (size_t)(p - clock));
+}
+
+/* A packet with a clock snapshot: boot time, realtime and, of a sequence that begins, its own clock. */
+static void put_snapshot(
+	struct pft_writer *w, const struct pft_seq *s, uint64_t boot, int64_t offset, bool own)
+{
+	w->event.len = 0;
+	put_clock(w, CLOCK_BOOTTIME, boot, false);
+	put_clock(w, CLOCK_REALTIME, boot + (uint64_t)offset, false);
+	if (own)
+		put_clock(w, CLOCK_OWN, boot, true);
+	put_varint(w, &w->event, 2, CLOCK_BOOTTIME);
+	if (w->error)
+		return;
+	put_varint(w, &w->packet, 10, s->id);
+	put_bytes(w, &w->packet, N_PACKET_CLOCKS, w->event.data, w->event.len);
+	if (s->incremental)
+		put_varint(w, &w->packet, 13, FLAG_NEEDS);
+	put_packet(w);
+}
+
+void pft_clock(struct pft_writer *w, const struct pft_seq *s, uint64_t boot_ns, int64_t offset_ns)
+{
+	put_snapshot(w, s, boot_ns, offset_ns, false);
+}
+
+void pft_seq_open(struct pft_writer *w, struct pft_seq *s, bool incremental)
+{
+	static const uint8_t category_tag = 0x0a;
+
+	*s = (struct pft_seq){.id = ++w->sequences, .incremental = incremental};
+	s->last = CLOCK_ORIGIN_NS;
+	put_varint(w, &w->packet, 10, s->id);
+	put_varint(w, &w->packet, 13, FLAG_CLEARED);
+	put_varint(w, &w->packet, N_PACKET_DROPPED, 1);
+	put_varint(w, &w->packet, N_PACKET_FIRST, 1);
+	if (incremental) {
+		uint8_t clock[2 + PB_MAX_VARINT];
+		size_t n = pb_varint_put(clock, N_DEFAULTS_CLOCK << 3);
+
+		n += pb_varint_put(clock + n, CLOCK_OWN);
+		put_bytes(w, &w->packet, N_PACKET_DEFAULTS, clock, n);
+		w->interned.len = 0;
+		for (unsigned c = PFT_RUNTIME; c < PFT_CATEGORIES; c++)
+			define(w, &category_tag, 1, c, pft_str(categories[c]));
+		if (!w->error)
+			put_bytes(w, &w->packet, 12, w->interned.data, w->interned.len);
+		w->interned.len = 0;
+	}
+	put_packet(w);
+	if (incremental)
+		put_snapshot(w, s, CLOCK_ORIGIN_NS, w->offset, true);
+}
+
+void pft_seq_free(struct pft_seq *s)
+{
+	for (unsigned t = 0; t < PFT_TABLES; t++) {
+		for (size_t i = 0; s->tables[t].bits && i < (size_t)1 << s->tables[t].bits; i++)
+			free(s->tables[t].entries[i].text);
+		free(s->tables[t].entries);
+		s->tables[t] = (struct pft_intern){0};
+	}
+}
+
+/* The descriptor's part that says what kind of track it is, into `interned` as a scratch place. */
+static void put_kind(struct pft_writer *w, const struct pft_track *t)
+{
+	struct pb_buf *b = &w->interned;
+	uint32_t field = t->is_process ? 3 : t->is_thread ? 4 : 8;
+	size_t before = b->len;
+
+	if (!t->is_process && !t->is_thread && !t->is_counter)
+		return;
+	if (t->is_process || t->is_thread)
+		put_varint(w, b, 1, t->pid);
+	if (t->is_thread)
+		put_varint(w, b, 2, t->tid);
+	if (t->is_process || t->is_thread)
+		put_text(w, b, t->is_process ? 6 : 5, t->name);
+	if (t->unit)
+		put_varint(w, b, 3, (uint64_t)t->unit);
+	else if (t->unit_name)
+		put_text(w, b, 6, pft_str(t->unit_name));
+	if (!w->error)
+		put_bytes(w, &w->event, field, b->data + before, b->len - before);
+	b->len = before;
+}
+
+uint32_t pft_track(struct pft_writer *w, const struct pft_seq *s, const struct pft_track *t)
+{
+	uint32_t uuid = ++w->tracks;
+
+	w->event.len = 0;
+	put_varint(w, &w->event, 1, uuid);
+	if (!t->is_process && !t->is_thread)
+		put_text(w, &w->event, 2, t->name);
+	put_kind(w, t);
+	if (t->parent)
+		put_varint(w, &w->event, 5, t->parent);
+	if (w->error)
+		return uuid;
+	put_varint(w, &w->packet, 10, s->id);
+	if (s->incremental)
+		put_varint(w, &w->packet, 13, FLAG_NEEDS);
+	put_bytes(w, &w->packet, N_PACKET_TRACK, w->event.data, w->event.len);
+	put_packet(w);
+	w->event.len = 0;
+	return uuid;
+}
+
+/* ---- events ------------------------------------------------------------------------------------ */
+
+void pft_event(struct pft_writer *w, enum pft_type type, uint32_t track)
+{
+	w->event.len = 0;
+	uint8_t *p = room(w, &w->event, 0);
+
+	if (!p)
+		return;
+	*p++ = EVENT_TYPE;
+	*p++ = (uint8_t)type;
+	*p++ = EVENT_TRACK;
+	taken(&w->event, pb_varint_put_fast(p, track));
+}
+
+void pft_category(struct pft_writer *w, enum pft_category c)
+{
+	uint8_t *p = room(w, &w->event, 0);
+
+	if (!p)
+		return;
+	*p++ = EVENT_CATEGORY;
+	*p++ = (uint8_t)c;
+	taken(&w->event, p);
+}
+
+void pft_name_iid(struct pft_writer *w, uint32_t iid)
+{
+	uint8_t *p = iid ? room(w, &w->event, 0) : NULL;
+
+	if (!p)
+		return;
+	*p++ = EVENT_NAME_IID;
+	taken(&w->event, pb_varint_put_fast(p, iid));
+}
+
+void pft_name(struct pft_writer *w, struct pft_seq *s, struct pb_str name)
+{
+	const struct pft_text *known = pft_intern(w, s, PFT_NAMES, name);
+
+	if (known)
+		pft_name_iid(w, known->iid);
+	else
+		put_text(w, &w->event, N_EVENT_NAME, name);
+}
+
+/* The number that a text is the usual form of, and the field for it; 0 when it is none. */
+static uint8_t number_of(struct pb_str s, uint64_t *ret)
+{
+	const char *p = s.s, *end = s.s + s.len;
+	bool minus = s.len > 1 && *p == '-';
+	uint64_t v = 0;
+
+	if (s.len > 2 && p[0] == '0' && p[1] == 'x') {
+		if (s.len > 18 || (p[2] == '0' && s.len > 3))
+			return 0;
+		for (p += 2; p < end; p++) {
+			unsigned d = (unsigned)(*p - '0');
+
+			if (d > 9)
+				d = *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a') + 10 : 16;
+			if (d > 15)
+				return 0;
+			v = v << 4 | d;
+		}
+		*ret = v;
+		return NOTE_POINTER;
+	}
+	p += minus;
+	if (end - p < 1 || end - p > 19 || (*p == '0' && (end - p > 1 || minus)))
+		return 0;
+	for (; p < end; p++) {
+		unsigned d = (unsigned)(*p - '0');
+
+		if (d > 9)
+			return 0;
+		v = v * 10 + d;
+	}
+	if (minus && v > (uint64_t)INT64_MAX)
+		return 0;
+	*ret = minus ? -v : v;
+	return minus ? NOTE_INT : NOTE_UINT;
+}
+
+static uint8_t scalar_of(struct pb_str s, uint64_t *ret)
+{
+	char c = s.len ? s.s[0] : 0;
+
+	if ((c >= '0' && c <= '9') || c == '-')
+		return number_of(s, ret);
+	*ret = c == 't';
+	if ((s.len == 4 && !memcmp(s.s, "true", 4)) || (s.len == 5 && !memcmp(s.s, "false", 5)))
+		return NOTE_BOOL;
+	return 0;
+}
+
+/* An annotation of a known key and one varint behind a tag of at most two bytes. */
+static void note_varint(struct pft_writer *w, uint32_t key, uint32_t tag, uint64_t v)
+{
+	uint8_t *p = room(w, &w->event, 4 * PB_MAX_VARINT), *body;
+
+	if (!p)
+		return;
+	*p = EVENT_NOTE;
+	body = p + 2;
+	*body++ = NOTE_KEY_IID;
+	body = pb_varint_put_fast(body, key);
+	body = pb_varint_put_fast(body, tag);
+	body = pb_varint_put_fast(body, v);
+	p[1] = (uint8_t)(body - p - 2);
+	taken(&w->event, body);
+}
+
+/* Whatever does not fit there: a key or a value that has no number. */
+static void note_long(
+	struct pft_writer *w, const struct pft_text *known, struct pb_str key, struct pb_str value)
+{
+	struct pb_buf *b = &w->interned; /* behind what waits there */
+	size_t before = b->len;
+	uint64_t v;
+	uint8_t tag = scalar_of(value, &v);
+
+	if (known)
+		put_varint(w, b, 1, known->iid);
+	else
+		put_text(w, b, N_NOTE_KEY, key);
+	if (tag)
+		put_varint(w, b, tag >> 3, v);
+	else
+		put_text(w, b, N_NOTE_STRING, value);
+	if (!w->error)
+		put_bytes(w, &w->event, EVENT_NOTE >> 3, b->data + before, b->len - before);
+	b->len = before;
+}
+
+void pft_note_key(struct pft_writer *w, struct pft_seq *s, const struct pft_text *known,
+	struct pb_str key, struct pb_str value)
+{
+	const struct pft_text *text;
+	uint64_t v;
+	uint8_t tag = scalar_of(value, &v);
+
+	if (known && tag) {
+		note_varint(w, known->iid, tag, v);
+		return;
+	}
+	text = known ? pft_intern(w, s, PFT_VALUES, value) : NULL;
+	if (text)
+		note_varint(w, known->iid, N_NOTE_VALUE_IID << 3, text->iid);
+	else
+		note_long(w, known, key, value);
+}
+
+void pft_note(struct pft_writer *w, struct pft_seq *s, struct pb_str key, struct pb_str value)
+{
+	pft_note_key(w, s, pft_intern(w, s, PFT_KEYS, key), key, value);
+}
+
+void pft_note_u64(struct pft_writer *w, struct pft_seq *s, const char *key, uint64_t value)
+{
+	const struct pft_text *known = pft_intern(w, s, PFT_KEYS, pft_str(key));
+
+	if (known)
+		note_varint(w, known->iid, NOTE_UINT, value);
+}
+
+void pft_flow(struct pft_writer *w, uint64_t id, bool terminates)
+{
+	put_fixed64(w, &w->event, terminates ? N_EVENT_FLOW_END : N_EVENT_FLOW, id);
+}
+
+void pft_value(struct pft_writer *w, int64_t value)
+{
+	put_varint(w, &w->event, N_EVENT_COUNTER, (uint64_t)value);
+}
+
+void pft_value_double(struct pft_writer *w, double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	put_fixed64(w, &w->event, N_EVENT_DOUBLE, bits);
+}
+
+void pft_put(struct pft_writer *w, struct pft_seq *s, uint64_t time)
+{
+	size_t event = w->event.len, interned = w->interned.len;
+	uint8_t *p;
+
+	if (time < s->last)
+		time = s->last;
+	p = room(w, &w->packet, event + interned + 6 * PB_MAX_VARINT);
+	if (!p)
+		return;
+	*p++ = PACKET_TIME;
+	p = pb_varint_put_fast(p, s->incremental ? time - s->last : time);
+	s->last = time;
+	*p++ = PACKET_SEQUENCE;
+	p = pb_varint_put_fast(p, s->id);
+	*p++ = PACKET_EVENT;
+	p = pb_varint_put_fast(p, event);
+	memcpy(p, w->event.data, event);
+	p += event;
+	if (interned) {
+		*p++ = PACKET_INTERNED;
+		p = pb_varint_put_fast(p, interned);
+		memcpy(p, w->interned.data, interned);
+		p += interned;
+		w->interned.len = 0;
+	}
+	if (s->incremental) {
+		*p++ = PACKET_FLAGS;
+		*p++ = FLAG_NEEDS;
+	}
+	taken(&w->packet, p);
+	put_packet(w);
+}
