@@ -19,6 +19,7 @@ static const struct agent_cmd commands[] = {
 	{"dump", cmd_dump, "print a .pb file as JSON lines or as a timeline"},
 	{"diff", cmd_diff, "compare two traces by meaning"},
 	{"export", cmd_export, "write a trace as a file for Perfetto"},
+	{"verify", cmd_verify, "check a Perfetto file, whoever wrote it"},
 	{"check", cmd_check, "list what this machine allows"},
 };
 
