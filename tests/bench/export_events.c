@@ -4,19 +4,21 @@
  *
  * A recording of frames.h's events is written and exported, from its bytes to the packets, which go
  * nowhere, so that no disk is measured.  Peers in the same run: the merge of the same recording alone,
- * which the export contains, and `ntrace verify`'s checker over the same packets.  Each size has
- * processes of its own, so that its memory is its own.
+ * which the export contains, and `ntrace verify`'s checker over the same packets, which must find
+ * nothing.  Each has a process of its own, so that its memory is its own.
  *
  * Usage: export_events [EVENTS...]
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/output/perfetto.h"
+#include "agent/output/perfetto_verify.h"
 #include "runtime/base/file.h"
 #include "runtime/record/recording.h"
 #include "tests/bench/frames.h"
@@ -102,6 +104,38 @@ static int export_it(void *arg)
 	return 0;
 }
 
+static int into_memfd(void *ctx, const void *data, size_t size)
+{
+	return file_write_all(*(int *)ctx, data, size);
+}
+
+static void show_finding(void *ctx, const struct pfv_finding *f)
+{
+	(void)ctx;
+	printf("  byte %" PRIu64 ": %s: %s\n", f->offset, pfv_kind_name(f->kind), f->text);
+}
+
+static int verify_it(void *arg)
+{
+	_cleanup_close_ int fd = memfd_create("pftrace", MFD_CLOEXEC);
+	struct feed_options options = {0};
+	_cleanup_free_ char *error = NULL;
+	struct perfetto_result r;
+	struct pfv_result v;
+	bool write_failed;
+
+	if (fd < 0 || perfetto_export(arg, &options, into_memfd, &fd, &r, &write_failed, &error) ||
+		lseek(fd, 0, SEEK_SET) < 0)
+		return 1;
+	double start = used();
+	if (perfetto_verify(fd, show_finding, NULL, &v) < 0)
+		return 1;
+	printf("  verify: %.2f M events/s of one core, %ld MiB resident, %" PRIu64 " findings\n",
+		(double)v.events / (used() - start) / 1e6, resident_mib(), v.findings);
+	fflush(stdout);
+	return v.findings != 0;
+}
+
 static int measure(const struct scratch *dir, uint64_t events)
 {
 	struct scratch_path rec = scratch_path(dir, "recording");
@@ -115,6 +149,7 @@ static int measure(const struct scratch *dir, uint64_t events)
 	printf("%.0f M events:\n", (double)events / 1e6);
 	rc = scratch_child(merge_alone, rec.s);
 	rc |= scratch_child(export_it, rec.s);
+	rc |= scratch_child(verify_it, rec.s);
 	scratch_remove_tree(rec.s);
 	return rc;
 }
