@@ -291,53 +291,7 @@ static uint64_t link_of(
 	return flow;
 }
 
-/* ---- tracks ------------------------------------------------------------------------------------ */
-
-static uint32_t line_track(struct pft_process *p, struct pft_line *line, uint32_t lane);
-
-/* The core itself, whether or not anything else was shown on it. */
-static uint64_t core_track(struct pft_process *p, uint32_t core)
-{
-	struct pft_line *line = pft_line_get(&p->lines, PFT_LINE_CORE, core, 0);
-
-	return line ? line_track(p, line, 0) : 0;
-}
-
-static void core_name(const struct pft_line *line, char *name, size_t size)
-{
-	if (line->number == UINT32_MAX)
-		snprintf(name, size, "NeuronCore unknown");
-	else
-		snprintf(name, size, "NeuronCore %u", line->number);
-	if (line->kind == PFT_LINE_PHYSICAL)
-		snprintf(name + strlen(name), size - strlen(name), ", physical core %u",
-			line->physical);
-}
-
-/* The track of a lane, made when it is new; 0 when there is no memory. */
-static uint32_t line_track(struct pft_process *p, struct pft_line *line, uint32_t lane)
-{
-	struct pft_lane *l = pft_lane_get(line, lane);
-	struct pft_track t = {.parent = p->track, .tid = line->number, .pid = p->pid};
-	char name[80];
-
-	if (!l || l->track)
-		return l ? l->track : 0;
-	if (line->kind == PFT_LINE_THREAD) {
-		snprintf(name, sizeof(name), "thread %u", line->number);
-		t.is_thread = p->pid != 0;
-	} else {
-		core_name(line, name, sizeof(name));
-		if (lane)
-			snprintf(name + strlen(name), sizeof(name) - strlen(name), ", at once %u",
-				lane + 1);
-		if (line->kind == PFT_LINE_PHYSICAL)
-			t.parent = core_track(p, line->number);
-	}
-	t.name = pft_str(name);
-	l->track = pft_track(p->w, &p->seq, &t);
-	return l->track;
-}
+/* ---- slices --------------------------------------------------------------------------------- */
 
 /* The line that an event belongs to.  NULL: no memory. */
 static struct pft_line *line_of(struct pft_process *p, const struct shown *s)
@@ -353,8 +307,6 @@ static struct pft_line *line_of(struct pft_process *p, const struct shown *s)
 				(uint32_t)decimal(&e->attrs[i].value));
 	return pft_line_get(&p->lines, PFT_LINE_CORE, core, 0);
 }
-
-/* ---- slices ------------------------------------------------------------------------------------ */
 
 static enum pft_category category_of(const struct shown *s)
 {
@@ -414,13 +366,13 @@ static int at_start(struct pft_process *p, struct shown *s)
 	if (!line)
 		return -ENOMEM;
 	if (pft_lines_find(&p->lines, s->e->id, &other, &place)) {
-		track = line_track(p, line, 0);
+		track = pft_line_track(p, line, 0);
 		span.name = name_of(p, s, &span.call);
 		put_instant(p, s, track, span.name, span.call, "duplicate");
 		return 0;
 	}
 	n = pft_lines_place(line, span.type, s->is_call, &keep);
-	track = line_track(p, line, n);
+	track = pft_line_track(p, line, n);
 	lane = pft_lane_get(line, n);
 	rc = lane ? cut_down(p, lane, keep, s->time) : -ENOMEM;
 	if (rc < 0)
@@ -456,17 +408,6 @@ static struct pft_spare *spare_lane(struct pft_process *p, uint64_t from)
 	return s;
 }
 
-/* The text of a name's number. */
-static struct pb_str name_text(const struct pft_seq *s, uint32_t iid)
-{
-	const struct pft_intern *t = &s->tables[PFT_NAMES];
-
-	for (size_t i = 0; iid && t->bits && i < (size_t)1 << t->bits; i++)
-		if (t->entries[i].iid == iid)
-			return (struct pb_str){t->entries[i].text, t->entries[i].len};
-	return pft_str("?");
-}
-
 /* The end of a span that was cut: its rest as a whole, on a spare lane. */
 static bool put_rest(struct pft_process *p, const struct shown *s, const struct pft_cut *cut)
 {
@@ -477,7 +418,7 @@ static bool put_rest(struct pft_process *p, const struct shown *s, const struct 
 		return false;
 	pft_event(w, PFT_BEGIN, spare->track);
 	pft_category(w, category_of(s));
-	pft_name(w, &spare->seq, name_text(&p->seq, cut->span.name));
+	pft_name(w, &spare->seq, pft_intern_text(&p->seq.tables[PFT_NAMES], cut->span.name));
 	pft_note(w, &spare->seq, pft_str("continued"), pft_str("true"));
 	pft_put(w, &spare->seq, cut->time);
 	pft_event(w, PFT_END, spare->track);
@@ -516,7 +457,7 @@ static int at_unknown_stop(struct pft_process *p, struct shown *s)
 		find_special(p, s);
 		return count_copy(p, s, cut.span.call);
 	}
-	track = line_track(p, line, 0);
+	track = pft_line_track(p, line, 0);
 	name = name_of(p, s, &call);
 	put_instant(p, s, track, name, call, "not seen");
 	return count_copy(p, s, call);
@@ -579,7 +520,7 @@ static int at_instant(struct pft_process *p, struct shown *s)
 
 	if (!line && !s->is_mark)
 		return -ENOMEM;
-	track = line ? line_track(p, line, 0) : p->track;
+	track = line ? pft_line_track(p, line, 0) : p->track;
 	name = name_of(p, s, &call);
 	put_instant(p, s, track, name, call, NULL);
 	return s->is_mark ? note_step(p, s) : 0;

@@ -88,6 +88,9 @@ uint32_t pft_counter(struct pft_writer *w, const struct pft_seq *s, uint64_t par
 void pft_count(
 	struct pft_writer *w, struct pft_seq *s, uint32_t track, uint64_t time, int64_t value);
 
+/* The track of a line's lane, made when it is new; 0: no memory. */
+uint32_t pft_line_track(struct pft_process *p, struct pft_line *line, uint32_t lane);
+
 /* One event of a process.  0 or -errno. */
 int pft_process_event(struct pft_process *p, const struct ntrace_event_view *e);
 

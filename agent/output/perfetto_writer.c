@@ -8,9 +8,7 @@
 #include "agent/output/perfetto_writer.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "proto/varint_fast.h"
 #include "runtime/base/utf8.h"
@@ -195,29 +193,6 @@ void pft_writer_free(struct pft_writer *w)
 
 /* ---- interning --------------------------------------------------------------------------------- */
 
-static int intern_grow(struct pft_intern *t)
-{
-	struct pft_intern more = {.bits = t->bits ? t->bits + 1 : 6};
-	size_t mask = ((size_t)1 << more.bits) - 1;
-
-	more.entries = calloc(mask + 1, sizeof(*more.entries));
-	if (!more.entries)
-		return -ENOMEM;
-	for (size_t i = 0; t->bits && i < (size_t)1 << t->bits; i++) {
-		size_t to = t->entries[i].hash & mask;
-
-		if (!t->entries[i].iid)
-			continue;
-		while (more.entries[to].iid)
-			to = (to + 1) & mask;
-		more.entries[to] = t->entries[i];
-	}
-	more.count = t->count;
-	free(t->entries);
-	*t = more;
-	return 0;
-}
-
 /* Tells the reader a number and what it stands for. */
 static void define(
 	struct pft_writer *w, const uint8_t *tag, size_t tag_len, uint32_t iid, struct pb_str text)
@@ -237,51 +212,24 @@ static void define(
 	taken(&w->interned, p + text.len);
 }
 
-static struct pft_text *intern_new(struct pft_writer *w, struct pft_intern *t, enum pft_table table,
-	uint64_t hash, struct pb_str text)
-{
-	size_t mask, i;
-
-	if (t->count >= tables[table].max)
-		return NULL;
-	if (t->bits == 0 || t->count * 2 > (size_t)1 << t->bits)
-		w->error = intern_grow(t);
-	char *copy = w->error ? NULL : malloc(text.len + 1u);
-	if (!copy) {
-		w->error = -ENOMEM;
-		return NULL;
-	}
-	memcpy(copy, text.s, text.len);
-	mask = ((size_t)1 << t->bits) - 1;
-	for (i = hash & mask; t->entries[i].iid; i = (i + 1) & mask)
-		;
-	t->entries[i] =
-		(struct pft_text){.hash = hash, .text = copy, .len = text.len, .iid = ++t->count};
-	define(w, tables[table].tag, tables[table].tag_len, t->count, text);
-	return &t->entries[i];
-}
-
 struct pft_text *pft_intern(
 	struct pft_writer *w, struct pft_seq *s, enum pft_table table, struct pb_str text)
 {
 	struct pft_intern *t = &s->tables[table];
+	struct pft_text *found;
 	uint64_t hash;
 
 	if (w->error || text.len > TEXT_MAX || !s->incremental)
 		return NULL;
-	hash = XXH3_64bits(text.s, text.len);
-	if (t->bits) {
-		size_t mask = ((size_t)1 << t->bits) - 1;
-
-		for (size_t i = hash & mask; t->entries[i].iid; i = (i + 1) & mask) {
-			struct pft_text *e = &t->entries[i];
-
-			if (e->hash == hash && e->len == text.len &&
-				!memcmp(e->text, text.s, text.len))
-				return e;
-		}
-	}
-	return intern_new(w, t, table, hash, text);
+	found = pft_intern_find(t, text, &hash);
+	if (found || t->count >= tables[table].max)
+		return found;
+	found = pft_intern_add(t, hash, text);
+	if (found)
+		define(w, tables[table].tag, tables[table].tag_len, found->iid, text);
+	else
+		w->error = -ENOMEM;
+	return found;
 }
 
 /* ---- sequences, clocks, tracks ----------------------------------------------------------------- */
@@ -355,12 +303,8 @@ void pft_seq_open(struct pft_writer *w, struct pft_seq *s, bool incremental)
 
 void pft_seq_free(struct pft_seq *s)
 {
-	for (unsigned t = 0; t < PFT_TABLES; t++) {
-		for (size_t i = 0; s->tables[t].bits && i < (size_t)1 << s->tables[t].bits; i++)
-			free(s->tables[t].entries[i].text);
-		free(s->tables[t].entries);
-		s->tables[t] = (struct pft_intern){0};
-	}
+	for (unsigned t = 0; t < PFT_TABLES; t++)
+		pft_intern_free(&s->tables[t]);
 }
 
 /* The descriptor's part that says what kind of track it is, into `interned` as a scratch place. */

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/output/perfetto_intern.h"
 #include "proto/event_codec.h"
 
 /* TrackEvent.Type */
@@ -29,21 +30,6 @@ enum pft_type { PFT_BEGIN = 1, PFT_END = 2, PFT_INSTANT = 3, PFT_COUNTER = 4 };
 enum pft_category { PFT_RUNTIME = 1, PFT_DEVICE, PFT_DRIVER, PFT_MARK, PFT_CATEGORIES };
 
 enum pft_table { PFT_NAMES, PFT_KEYS, PFT_VALUES, PFT_TABLES };
-
-/* A text that has a number; `aux` is the user's, 0 at first. */
-struct pft_text {
-	uint64_t hash;
-	char *text;
-	uint32_t len;
-	uint32_t iid;
-	uint32_t aux;
-};
-
-struct pft_intern {
-	struct pft_text *entries; /* open addressing; iid 0 is free */
-	uint32_t count;
-	unsigned bits;
-};
 
 /* A sequence of packets in order of time.  With `incremental` it interns and counts time from packet to
  * packet; without it its packets stand alone. */
