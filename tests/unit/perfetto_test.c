@@ -1,0 +1,696 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * perfetto_test.c - what of a trace stands where in the Perfetto file, read back with protobuf-c.
+ *
+ * Each test writes an ntrace.pb of a few events, exports it, resolves clocks and interned texts, and has
+ * the checker look at the whole.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "agent/output/perfetto.h"
+#include "agent/output/perfetto_verify.h"
+#include "proto/perfetto_subset.pb-c.h"
+#include "runtime/base/file.h"
+#include "runtime/trace/event_registry.h"
+#include "tests/shim/shim.h"
+#include "tests/unit/scratch.h"
+
+#define BOOT 1000000000u
+#define OFFSET 1790000000000000000
+
+/* ---- making a trace ---------------------------------------------------------------------------- */
+
+/* An event: time in ns after BOOT, and attributes as `key=value key=value`. */
+struct row {
+	uint32_t phase, type;
+	uint64_t id, time;
+	uint32_t thread;
+	const char *attrs, *hint;
+	uint64_t duration;
+	uint32_t core;
+};
+#define ROW(phase_, type_, id_, time_, ...)                                                     \
+	{                                                                                       \
+		.phase = (phase_), .type = (type_), .id = (id_), .time = (time_), .thread = 10, \
+		.attrs = __VA_ARGS__                                                            \
+	}
+#define START_(...) ROW(PHASE_START, __VA_ARGS__)
+#define STOP_(...) ROW(PHASE_STOP, __VA_ARGS__)
+
+static void add_attrs(struct ntrace_event_view *e, const char *p)
+{
+	while (p && *p) {
+		size_t key = strcspn(p, "="), value = strcspn(p + key + 1, " ");
+
+		ntrace_event_attr(e, (struct pb_str){p, (uint32_t)key},
+			(struct pb_str){p + key + 1, (uint32_t)value});
+		p += key + 1 + value;
+		p += *p == ' ';
+	}
+}
+
+static bool put_file(const char *dir, const char *name, const void *data, size_t size)
+{
+	char path[PATH_MAX + 64];
+	struct outfile f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	if (outfile_open(&f, path) < 0)
+		return false;
+	outfile_write(&f, data, size);
+	return outfile_commit(&f) == 0;
+}
+
+static bool put_info(const char *dir, uint32_t pid)
+{
+	Ntff__NtraceInfo info = NTFF__NTRACE_INFO__INIT;
+	Ntff__NtraceLedgerRow row = NTFF__NTRACE_LEDGER_ROW__INIT, *rows = &row;
+	char *blind = "what was not seen";
+	uint8_t buf[512];
+
+	row.stage = "kernel";
+	row.counter = "ring_full";
+	row.kind = "lost";
+	row.value = 12;
+	info.pid = pid;
+	info.realtime_offset_ns = OFFSET;
+	info.ledger = &rows;
+	info.n_ledger = 1;
+	info.blind = &blind;
+	info.n_blind = 1;
+	info.ended = true;
+	return put_file(dir, "trace_info.pb", buf, ntff__ntrace_info__pack(&info, buf));
+}
+
+/* Writes <scratch>/<name>/ntrace.pb and its trace_info.pb. */
+static bool put_trace(
+	struct scratch *s, const char *name, uint32_t pid, const struct row *rows, size_t count)
+{
+	struct scratch_path dir = scratch_path(s, name);
+	struct ntrace_event_view *e = calloc(1, sizeof(*e));
+	struct pb_buf b = {0};
+	bool ok = e && mkdir(dir.s, 0777) == 0;
+
+	for (size_t i = 0; ok && i < count; i++) {
+		*e = (struct ntrace_event_view){.timestamp = BOOT + OFFSET + rows[i].time,
+			.event_type = rows[i].type,
+			.phase = rows[i].phase,
+			.id = rows[i].id,
+			.tracking_id = rows[i].id,
+			.thread_id = rows[i].thread,
+			.duration = rows[i].duration,
+			.nc_idx = rows[i].core};
+		if (rows[i].hint)
+			e->hint = (struct pb_str){rows[i].hint, (uint32_t)strlen(rows[i].hint)};
+		add_attrs(e, rows[i].attrs);
+		ok = ntrace_event_append(&b, e) == 0;
+	}
+	ok = ok && put_file(dir.s, "ntrace.pb", b.data, b.len) && put_info(dir.s, pid);
+	pb_buf_free(&b);
+	free(e);
+	return ok;
+}
+
+/* ---- reading the file -------------------------------------------------------------------------- */
+
+#define MAX_SEEN 16384
+#define MAX_TRACKS 64
+#define MAX_IIDS 64
+
+struct seen {
+	int type;
+	uint64_t track, time, flow, end_flow;
+	unsigned flows;
+	const char *name, *category;
+	int64_t value;
+	char notes[400]; /* key=value in order, by kind: u, i, p, b, s */
+};
+
+/* An exported file, its events in the order in which they stand there. */
+struct exported {
+	struct pb_buf bytes;
+	Perfetto__Protos__Trace *trace;
+	struct seen seen[MAX_SEEN];
+	unsigned count;
+	Perfetto__Protos__TrackDescriptor *tracks[MAX_TRACKS];
+	unsigned track_count;
+	const char *texts[16][4][MAX_IIDS]; /* by sequence, table, number */
+	uint64_t clocks[16];		    /* clock 64 of sequences */
+	uint64_t realtime_at[8], boot_at[8];
+	unsigned snapshots;
+	int rc;
+	bool write_failed;
+	struct pfv_result verified;
+	struct perfetto_result result;
+};
+
+static int keep(void *ctx, const void *data, size_t size)
+{
+	return pb_buf_append(ctx, data, size);
+}
+
+static void hear(void *ctx, const struct pfv_finding *f)
+{
+	(void)ctx;
+	test_info("%s: %s", pfv_kind_name(f->kind), f->text);
+}
+
+static void read_interned(struct exported *x, uint32_t s, Perfetto__Protos__InternedData *d)
+{
+	for (size_t i = 0; d && i < d->n_event_categories; i++)
+		x->texts[s][0][d->event_categories[i]->iid] = d->event_categories[i]->name;
+	for (size_t i = 0; d && i < d->n_event_names; i++)
+		x->texts[s][1][d->event_names[i]->iid] = d->event_names[i]->name;
+	for (size_t i = 0; d && i < d->n_debug_annotation_names; i++)
+		x->texts[s][2][d->debug_annotation_names[i]->iid] =
+			d->debug_annotation_names[i]->name;
+	for (size_t i = 0; d && i < d->n_debug_annotation_string_values; i++) {
+		Perfetto__Protos__InternedString *t = d->debug_annotation_string_values[i];
+		char *text = strndup((const char *)t->str.data, t->str.len);
+
+		x->texts[s][3][t->iid] = text; /* freed by exported_free */
+	}
+}
+
+static void read_note(
+	struct exported *x, struct seen *e, uint32_t s, const Perfetto__Protos__DebugAnnotation *a)
+{
+	size_t n = strlen(e->notes);
+	char *to = e->notes + n;
+	size_t left = sizeof(e->notes) - n;
+	const char *key = a->has_name_iid ? x->texts[s][2][a->name_iid] : a->name;
+
+	if (a->has_uint_value)
+		snprintf(to, left, "%s=u%llu ", key, (unsigned long long)a->uint_value);
+	else if (a->has_int_value)
+		snprintf(to, left, "%s=i%lld ", key, (long long)a->int_value);
+	else if (a->has_pointer_value)
+		snprintf(to, left, "%s=p%llx ", key, (unsigned long long)a->pointer_value);
+	else if (a->has_bool_value)
+		snprintf(to, left, "%s=b%d ", key, a->bool_value);
+	else
+		snprintf(to, left, "%s=s%s ", key,
+			a->has_string_value_iid ? x->texts[s][3][a->string_value_iid]
+						: a->string_value);
+}
+
+static void read_event(struct exported *x, const Perfetto__Protos__TracePacket *p)
+{
+	const Perfetto__Protos__TrackEvent *t = p->track_event;
+	uint32_t s = p->trusted_packet_sequence_id;
+	struct seen *e = &x->seen[x->count++];
+
+	if (x->clocks[s])
+		e->time = x->clocks[s] += p->timestamp;
+	else
+		e->time = p->timestamp;
+	e->time -= BOOT;
+	e->type = (int)t->type;
+	e->track = t->track_uuid;
+	e->name = t->has_name_iid ? x->texts[s][1][t->name_iid] : t->name;
+	e->category = t->n_category_iids ? x->texts[s][0][t->category_iids[0]] : "";
+	e->value = t->counter_value;
+	e->flows = (unsigned)t->n_flow_ids;
+	e->flow = t->n_flow_ids ? t->flow_ids[0] : 0;
+	e->end_flow = t->n_terminating_flow_ids ? t->terminating_flow_ids[0] : 0;
+	for (size_t i = 0; i < t->n_debug_annotations; i++)
+		read_note(x, e, s, t->debug_annotations[i]);
+}
+
+static void read_snapshot(struct exported *x, const Perfetto__Protos__TracePacket *p)
+{
+	for (size_t i = 0; i < p->clock_snapshot->n_clocks; i++) {
+		const Perfetto__Protos__ClockSnapshot__Clock *c = p->clock_snapshot->clocks[i];
+
+		if (c->clock_id == 64)
+			x->clocks[p->trusted_packet_sequence_id] = c->timestamp;
+		else if (c->clock_id == 1)
+			x->realtime_at[x->snapshots] = c->timestamp;
+		else if (c->clock_id == 6)
+			x->boot_at[x->snapshots] = c->timestamp;
+	}
+	x->snapshots++;
+}
+
+static bool read_packets(struct exported *x)
+{
+	for (size_t i = 0; i < x->trace->n_packet; i++) {
+		const Perfetto__Protos__TracePacket *p = x->trace->packet[i];
+
+		if (p->trusted_packet_sequence_id >= 16)
+			return false;
+		read_interned(x, p->trusted_packet_sequence_id, p->interned_data);
+		if (p->clock_snapshot && x->snapshots < 8)
+			read_snapshot(x, p);
+		if (p->track_descriptor && x->track_count < MAX_TRACKS)
+			x->tracks[x->track_count++] = p->track_descriptor;
+		if (p->track_event && x->count < MAX_SEEN)
+			read_event(x, p);
+	}
+	return true;
+}
+
+static void exported_free(struct exported *x)
+{
+	for (unsigned s = 0; s < 16; s++)
+		for (unsigned i = 0; i < MAX_IIDS; i++)
+			free((char *)x->texts[s][3][i]);
+	if (x->trace)
+		perfetto__protos__trace__free_unpacked(x->trace, NULL);
+	pb_buf_free(&x->bytes);
+	free(x);
+}
+
+static int check(struct exported *x)
+{
+	_cleanup_close_ int fd = memfd_create("trace", MFD_CLOEXEC);
+
+	if (fd < 0 || file_write_all(fd, x->bytes.data, x->bytes.len) < 0 ||
+		lseek(fd, 0, SEEK_SET) < 0)
+		return -1;
+	return perfetto_verify(fd, hear, NULL, &x->verified);
+}
+
+/* Exports a path; NULL when that fails or the file is not sound. */
+static struct exported *export_path(const char *path)
+{
+	struct exported *x = calloc(1, sizeof(*x));
+	struct feed_options options = {0};
+	_cleanup_free_ char *error = NULL;
+
+	if (!x)
+		return NULL;
+	x->rc = perfetto_export(
+		path, &options, keep, &x->bytes, &x->result, &x->write_failed, &error);
+	if (x->rc == 0 && check(x) == 0 && x->verified.findings == 0)
+		x->trace = perfetto__protos__trace__unpack(NULL, x->bytes.len, x->bytes.data);
+	if (x->trace && read_packets(x) && x->result.bytes == x->bytes.len)
+		return x;
+	test_info("export: %d, %s", x->rc, error ? error : "not sound");
+	exported_free(x);
+	return NULL;
+}
+
+static struct exported *export_rows(const struct row *rows, size_t count)
+{
+	struct exported *x = NULL;
+	struct scratch s;
+
+	if (!scratch_make(&s))
+		return NULL;
+	if (put_trace(&s, "i-1_pid_7", 7, rows, count))
+		x = export_path(s.dir);
+	scratch_remove(&s);
+	return x;
+}
+#define EXPORT(rows) export_rows(rows, sizeof(rows) / sizeof((rows)[0]))
+
+static const Perfetto__Protos__TrackDescriptor *track(const struct exported *x, uint64_t uuid)
+{
+	for (unsigned i = 0; i < x->track_count; i++)
+		if (x->tracks[i]->uuid == uuid)
+			return x->tracks[i];
+	return NULL;
+}
+
+static const char *track_name(const struct exported *x, uint64_t uuid)
+{
+	const Perfetto__Protos__TrackDescriptor *t = track(x, uuid);
+
+	return !t	    ? "none"
+	       : t->thread  ? t->thread->thread_name
+	       : t->process ? t->process->process_name
+			    : t->name;
+}
+
+/* The events of a track as text: `<` and `>` for begin and end, `!` instant, with time and name. */
+static const char *story(const struct exported *x, const char *name)
+{
+	static char text[2][1000];
+	static unsigned next;
+	char *to = text[next++ % 2];
+	size_t n = 0;
+
+	to[0] = '\0';
+	for (unsigned i = 0; i < x->count && n < 900; i++) {
+		const struct seen *e = &x->seen[i];
+
+		if (strcmp(track_name(x, e->track), name) != 0)
+			continue;
+		if (e->type == 4)
+			n += (size_t)snprintf(to + n, 1000 - n, "%llu=%lld ",
+				(unsigned long long)e->time, (long long)e->value);
+		else
+			n += (size_t)snprintf(to + n, 1000 - n, "%c%llu%s%s ", " <>!"[e->type],
+				(unsigned long long)e -> time, e -> type == 2 ? "" : ":",
+				e->type == 2 ? "" : e->name);
+	}
+	return to;
+}
+
+/* The n-th event with this name. */
+static const struct seen *named(const struct exported *x, const char *name, unsigned n)
+{
+	static const struct seen none = {.name = "", .category = ""};
+
+	for (unsigned i = 0; i < x->count; i++)
+		if (x->seen[i].name && !strcmp(x->seen[i].name, name) && n-- == 0)
+			return &x->seen[i];
+	return &none;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------- */
+
+TEST("perfetto: spans and driver calls nest on their thread's track, below process and host",
+	"[perfetto]")
+{
+	static const struct row rows[] = {
+		START_(TRACE_EXECUTE_API, 1, 10, "model_id=5"),
+		START_(0, 1ull << 63 | 1, 20, "nc=unknown", "MEM_BUF_COPY64"),
+		STOP_(0, 1ull << 63 | 1, 30, "nc=unknown request=0xc0284e18 result=0",
+			"MEM_BUF_COPY64"),
+		STOP_(TRACE_EXECUTE_API, 1, 40, "driver.ioctls=1"),
+		{PHASE_START, TRACE_TENSOR_READ, 2, 45, 11, "size=8", NULL, 0, 3},
+		{PHASE_STOP, TRACE_TENSOR_READ, 2, 46, 11, "", NULL, 0, 3},
+	};
+	struct exported *x = EXPORT(rows);
+
+	REQUIRE(x);
+	CHECK_STR(story(x, "thread 10"), "<10:nrt_execute <20:MEM_BUF_COPY64 >30 >40 ");
+	CHECK_STR(story(x, "thread 11"), "<45:nrt_tensor_read >46 ");
+	const Perfetto__Protos__TrackDescriptor *t = track(x, named(x, "nrt_execute", 0)->track);
+	CHECK_EQ(t->thread->tid, 10);
+	CHECK_EQ(t->thread->pid, 7);
+	t = track(x, t->parent_uuid);
+	CHECK_EQ(t->process->pid, 7);
+	CHECK_STR(t->process->process_name, "i-1_pid_7");
+	CHECK_STR(track(x, t->parent_uuid)->name, "host i-1");
+	CHECK_STR(named(x, "nrt_execute", 0)->category, "runtime");
+	CHECK_STR(named(x, "MEM_BUF_COPY64", 0)->category, "driver");
+	CHECK_STR(named(x, "nrt_execute", 0)->notes, "model_id=u5 nc=u0 ");
+	CHECK_STR(named(x, "nrt_tensor_read", 0)->notes, "size=u8 nc=u3 ");
+	CHECK_EQ(x->boot_at[0] + OFFSET, x->realtime_at[0]);
+	exported_free(x);
+}
+
+TEST("perfetto: attributes are annotations of their own type, and nothing is said twice",
+	"[perfetto]")
+{
+	static const struct row rows[] = {
+		START_(TRACE_TENSOR_READ, 1, 10,
+			"a=0 b=18446744073709551615 c=-5 d=0xff e=true f=false g=text h=007 "
+			"i=0x0ff "
+			"j=-0 k=9223372036854775808 l=0x m= n=text"),
+		STOP_(TRACE_TENSOR_READ, 1, 20, ""),
+		START_(0, 1ull << 63, 30, "nc=2", "MEM_BUF_COPY64"),
+		STOP_(0, 1ull << 63, 40, "nc=2 request=0xc0284e19 result=-1 errno=EIO",
+			"MEM_BUF_COPY64"),
+	};
+	struct exported *x = EXPORT(rows);
+
+	REQUIRE(x);
+	CHECK_STR(named(x, "nrt_tensor_read", 0)->notes,
+		"a=u0 b=s18446744073709551615 c=i-5 d=pff e=b1 f=b0 g=stext h=s007 i=s0x0ff j=s-0 "
+		"k=u9223372036854775808 l=s0x m=s n=stext nc=u0 ");
+	CHECK_STR(named(x, "MEM_BUF_COPY64", 0)->notes, "nc=u2 nd=u0 ");
+	CHECK_STR(x->seen[3].notes, "nc=u2 request=pc0284e19 result=i-1 errno=sEIO ");
+	exported_free(x);
+}
+
+TEST("perfetto: device runs stand on their core, at once on lanes, and links are arrows",
+	"[perfetto]")
+{
+	static const struct row rows[] = {
+		START_(TRACE_MODEL_SUBMIT, 1, 10, ""),
+		STOP_(TRACE_MODEL_SUBMIT, 1, 12, ""),
+		START_(TRACE_DEVICE_EXEC, 2, 20, "device_core_idx=4"),
+		START_(TRACE_DEVICE_EXEC, 3, 21, "device_core_idx=5"),
+		START_(TRACE_DEVICE_EXEC, 4, 22, "device_core_idx=5"),
+		START_(TRACE_CC_EXEC, 5, 23, "op_id=1"),
+		STOP_(TRACE_CC_EXEC, 5, 24, ""),
+		STOP_(TRACE_DEVICE_EXEC, 3, 25, "link.id=1 link.kind=submit link=exact"),
+		STOP_(TRACE_DEVICE_EXEC, 2, 26, "link.id=1 link.kind=submit link=inferred"),
+		STOP_(TRACE_DEVICE_EXEC, 4, 27, "link.id=1 link.kind=submit link=exact"),
+	};
+	struct exported *x = EXPORT(rows);
+
+	REQUIRE(x);
+	CHECK_STR(story(x, "NeuronCore 0, physical core 4"),
+		"<20:nc_exec_running !26:submit (inferred) >26 ");
+	CHECK_STR(story(x, "NeuronCore 0, physical core 5"), "<21:nc_exec_running >25 ");
+	CHECK_STR(story(x, "NeuronCore 0, physical core 5, at once 2"), "<22:nc_exec_running >27 ");
+	CHECK_STR(story(x, "NeuronCore 0"), "<23:cc_running >24 ");
+	const struct seen *submit = named(x, "nrt_model_submit", 0);
+	CHECK_EQ(submit->flows, 2);
+	CHECK_EQ(x->seen[7].end_flow, submit->flow);
+	CHECK_STR(x->seen[7].notes, "link.kind=ssubmit link=sexact ");
+	CHECK_EQ(named(x, "submit (inferred)", 0)->end_flow, submit->flow + 1);
+	CHECK_EQ(x->seen[9].end_flow, 0);
+	CHECK_STR(x->seen[9].notes, "link.kind=ssubmit link=sinferred ");
+	/* A third run has no arrow left: it says its link instead. */
+	CHECK_STR(x->seen[10].notes, "link.id=u1 link.kind=ssubmit link=sexact ");
+	exported_free(x);
+}
+
+TEST("perfetto: a span that outlives what it is within is cut there, and its rest is drawn",
+	"[perfetto]")
+{
+	static const struct row rows[] = {
+		START_(TRACE_EXECUTE_API, 1, 10, ""),
+		START_(TRACE_TENSOR_READ, 2, 20, ""),
+		STOP_(TRACE_EXECUTE_API, 1, 30, ""),
+		START_(TRACE_EXECUTE_API, 3, 40, ""),
+		STOP_(TRACE_TENSOR_READ, 2, 50, "a=1"),
+		START_(TRACE_EXECUTE_API, 4, 60, ""), /* 3 lost its stop */
+		STOP_(TRACE_EXECUTE_API, 4, 70, ""),
+		START_(TRACE_EXECUTE_API, 5, 80, ""),
+	};
+	struct exported *x = EXPORT(rows);
+
+	REQUIRE(x);
+	CHECK_STR(story(x, "thread 10"),
+		"<10:nrt_execute <20:nrt_tensor_read >30 >30 "
+		"<40:nrt_execute >60 <60:nrt_execute >70 <80:nrt_execute ");
+	CHECK_STR(story(x, "outlived what it was within"), "<30:nrt_tensor_read >50 ");
+	CHECK_STR(named(x, "nrt_tensor_read", 1)->notes, "continued=b1 ");
+	CHECK_STR(x->seen[2].notes, "end=snot seen ");
+	CHECK_EQ(x->verified.open, 1);
+	exported_free(x);
+}
+
+TEST("perfetto: ends without a start, starts that come twice and impossible events are instants "
+     "and losses",
+	"[perfetto]")
+{
+	static const struct row rows[] = {
+		STOP_(TRACE_TENSOR_READ, 1, 10, "", NULL, 5),
+		START_(TRACE_TENSOR_READ, 2, 20, ""),
+		START_(TRACE_TENSOR_READ, 2, 21, ""),
+		STOP_(TRACE_TENSOR_READ, 2, 30, ""),
+		{PHASE_INSTANT, TRACE_TENSOR_READ, 3, 40, 10, "start=lost", NULL, 0, 0},
+		{PHASE_INSTANT, TRACE_DEVICE_EXEC, 4, 50, 10, "invalid=zero nc=unknown", NULL, 0,
+			0},
+	};
+	struct exported *x = EXPORT(rows);
+
+	REQUIRE(x);
+	CHECK_STR(story(x, "thread 10"), "!10:nrt_tensor_read <20:nrt_tensor_read "
+					 "!21:nrt_tensor_read >30 !40:nrt_tensor_read ");
+	CHECK_STR(story(x, "NeuronCore unknown"), "!50:nc_exec_running ");
+	CHECK_STR(named(x, "nrt_tensor_read", 0)->notes, "nc=u0 start=snot seen duration_ns=u5 ");
+	CHECK_STR(story(x, "records lost or broken"), "10=1 21=2 40=3 50=4 ");
+	CHECK_STR(story(x, "losses"), "!50:lost: kernel/ring_full !50:blind ");
+	CHECK_STR(named(x, "lost: kernel/ring_full", 0)->notes, "records=u12 ");
+	CHECK_STR(named(x, "blind", 0)->notes, "what=swhat was not seen ");
+	exported_free(x);
+}
+
+TEST("perfetto: steps of the clock are marks of the process and snapshots", "[perfetto]")
+{
+	static const struct row rows[] = {
+		START_(TRACE_TENSOR_READ, 1, 10, ""),
+		{PHASE_INSTANT, 0, 1ull << 62, 20, 0, "old_offset_ns=5 new_offset_ns=7000",
+			"clock_step", 0, 0},
+		STOP_(TRACE_TENSOR_READ, 1, 30, ""),
+	};
+	struct exported *x = EXPORT(rows);
+
+	REQUIRE(x);
+	CHECK_STR(story(x, "i-1_pid_7"), "!20:clock_step ");
+	CHECK_STR(named(x, "clock_step", 0)->category, "mark");
+	REQUIRE_EQ(x->snapshots, 2);
+	CHECK_EQ(x->boot_at[1], BOOT + 20);
+	CHECK_EQ(x->realtime_at[1], BOOT + 20 + 7000);
+	exported_free(x);
+}
+
+TEST("perfetto: time that goes back in a file stands still, and says by how much", "[perfetto]")
+{
+	static const struct row rows[] = {
+		START_(TRACE_TENSOR_READ, 1, 100, ""),
+		STOP_(TRACE_TENSOR_READ, 1, 60, ""),
+	};
+	struct exported *x = EXPORT(rows);
+
+	REQUIRE(x);
+	CHECK_STR(story(x, "thread 10"), "<100:nrt_tensor_read >100 ");
+	CHECK_STR(x->seen[1].notes, "out_of_order_ns=u40 ");
+	exported_free(x);
+}
+
+#define MS 1000000ull
+#define COPY(id, from, to, bytes, rest)                                                       \
+	{PHASE_START, 0, 1ull << 63 | (id), from, 10 + (id), "", "MEM_BUF_COPY64", 0, 0},     \
+	{                                                                                     \
+		PHASE_STOP, 0, 1ull << 63 | (id), to, 10 + (id),                              \
+			"bytes=" bytes " direction=" rest, "MEM_BUF_COPY64", (to) - (from), 0 \
+	}
+
+TEST("perfetto: the area below the rates of copies is their bytes", "[perfetto]")
+{
+	/* BOOT is at a border of windows of 10 ms. */
+	static const struct row rows[] = {
+		COPY(1, 0, 5 * MS, "1000", "host_to_device"),
+		COPY(2, 5 * MS, 35 * MS, "3001", "host_to_device"),
+		COPY(3, 40 * MS, 41 * MS, "77", "device_to_host"),
+		COPY(4, 42 * MS, 43 * MS, "99", "device_to_host errno=EIO"),
+		COPY(5, 900 * MS, 901 * MS, "5", "host_to_device"),
+	};
+	struct exported *x = EXPORT(rows);
+
+	REQUIRE(x);
+	CHECK_STR(story(x, "copies host_to_device B/s"),
+		"0=150000 10000000=100000 30000000=50100 40000000=0 900000000=500 910000000=0 ");
+	CHECK_STR(story(x, "copies host_to_device bytes"),
+		"0=1500 10000000=2500 20000000=3500 30000000=4001 900000000=4006 ");
+	CHECK_STR(story(x, "copies device_to_host bytes"), "40000000=77 ");
+	exported_free(x);
+}
+
+TEST("perfetto: a copy that takes longer than rates are kept loses no byte", "[perfetto]")
+{
+	static const struct row rows[] = {
+		COPY(1, 0, 1 * MS, "10", "host_to_device"),
+		COPY(2, 0, 60000 * MS, "123456789012", "host_to_device"),
+	};
+	struct exported *x = EXPORT(rows);
+	uint64_t area = 0, total = 0;
+	const struct seen *before = NULL;
+
+	REQUIRE(x);
+	REQUIRE(x->count < MAX_SEEN);
+	for (unsigned i = 0; i < x->count; i++) {
+		const struct seen *e = &x->seen[i];
+		const char *name = track_name(x, e->track);
+
+		if (!strcmp(name, "copies host_to_device bytes"))
+			total = (uint64_t)e->value;
+		if (strcmp(name, "copies host_to_device B/s") != 0)
+			continue;
+		if (before)
+			area += (uint64_t)before->value * ((e->time - before->time) / MS) / 1000;
+		before = e;
+	}
+	CHECK_EQ(total, 123456789022);
+	CHECK_EQ(area, 123456789022);
+	CHECK_EQ(before->value, 0);
+	exported_free(x);
+}
+
+TEST("perfetto: a process with the pid of another host's is not taken for it", "[perfetto]")
+{
+	static const struct row rows[] = {
+		START_(TRACE_TENSOR_READ, 1, 10, ""),
+		STOP_(TRACE_TENSOR_READ, 1, 20, ""),
+	};
+	struct scratch s;
+	struct exported *x;
+
+	REQUIRE(scratch_make(&s));
+	CHECK(put_trace(&s, "i-1_pid_7", 7, rows, 2) && put_trace(&s, "i-2_pid_7", 7, rows, 2));
+	x = export_path(s.dir);
+	scratch_remove(&s);
+	REQUIRE(x);
+	CHECK_EQ(x->result.processes, 2);
+	CHECK_STR(story(x, "thread 10"), "<10:nrt_tensor_read >20 <10:nrt_tensor_read >20 ");
+	unsigned processes = 0, hosts = 0;
+	for (unsigned i = 0; i < x->track_count; i++) {
+		processes += x->tracks[i]->process != NULL;
+		hosts += x->tracks[i]->name && !strncmp(x->tracks[i]->name, "host ", 5);
+	}
+	CHECK_EQ(processes, 1);
+	CHECK_EQ(hosts, 2);
+	exported_free(x);
+}
+
+TEST("perfetto: texts that are not UTF-8 or very long, and many of them, make a sound file",
+	"[perfetto]")
+{
+	enum { COUNT = 6000 };
+	struct row *rows = calloc(2 * COUNT, sizeof(*rows));
+	char(*hints)[24] = calloc(COUNT, sizeof(*hints));
+	char *longer = malloc(9001);
+	struct exported *big = calloc(1, sizeof(*big));
+	struct feed_options options = {0};
+	char *error = NULL;
+	struct scratch s;
+
+	REQUIRE(big && rows && hints && longer && scratch_make(&s));
+	memset(longer, 'x', 9000);
+	longer[9000] = '\0';
+	memcpy(longer, "a=", 2);
+	for (uint64_t i = 0; i < COUNT; i++) {
+		snprintf(hints[i], sizeof(hints[i]), "\xff%llu", (unsigned long long)i);
+		rows[2 * i] = (struct row){
+			PHASE_START, 0, 1ull << 63 | i, 2 * i, 10, longer, hints[i], 0, 0};
+		rows[2 * i + 1] = (struct row){
+			PHASE_STOP, 0, 1ull << 63 | i, 2 * i + 1, 10, "b=\xfe", hints[i], 0, 0};
+		longer[3] = (char)('a' + i % 20);
+	}
+	CHECK(put_trace(&s, "i-1_pid_7", 7, rows, 2 * COUNT));
+	big->rc = perfetto_export(
+		s.dir, &options, keep, &big->bytes, &big->result, &big->write_failed, &error);
+	CHECK_EQ(big->rc, 0);
+	CHECK_EQ(check(big), 0);
+	CHECK_EQ(big->verified.findings, 0);
+	CHECK_EQ(big->verified.slices, COUNT);
+	free(error);
+	exported_free(big);
+	scratch_remove(&s);
+	free(rows);
+	free(hints);
+	free(longer);
+}
+
+static int refuse(void *ctx, const void *data, size_t size)
+{
+	(void)ctx, (void)data, (void)size;
+	return -ENOSPC;
+}
+
+TEST("perfetto: what cannot be written is told apart from what cannot be read", "[perfetto]")
+{
+	static const struct row rows[] = {START_(TRACE_TENSOR_READ, 1, 10, "")};
+	struct feed_options options = {0};
+	struct perfetto_result r;
+	struct scratch s;
+	char *error = NULL;
+	bool failed = false;
+
+	REQUIRE(scratch_make(&s));
+	CHECK(put_trace(&s, "i-1_pid_7", 7, rows, 1));
+	CHECK_EQ(perfetto_export(s.dir, &options, refuse, NULL, &r, &failed, &error), -ENOSPC);
+	CHECK(failed);
+	free(error);
+	struct scratch_path nothing = scratch_path(&s, "nothing");
+	CHECK_EQ(perfetto_export(nothing.s, &options, refuse, NULL, &r, &failed, &error), -ENOENT);
+	CHECK(!failed);
+	CHECK(error && strstr(error, nothing.s));
+	free(error);
+	scratch_remove(&s);
+}
