@@ -70,16 +70,18 @@ static void print_result(const struct verify_args *a, const struct pfv_result *r
 		if (r->counts[k])
 			printf("%s: %llu (rule: %s)\n", pfv_kind_name(k),
 				(unsigned long long)r->counts[k], pfv_kind_rule(k));
-	printf("%s: %llu bytes, %llu packets of %llu sequences, %llu events, %llu slices (%llu "
-	       "open at the end), %llu tracks, %llu flows: %s\n",
-		a->path, (unsigned long long)r->bytes, (unsigned long long)r->packets,
-		(unsigned long long)r->sequences, (unsigned long long)r->events,
-		(unsigned long long)r->slices, (unsigned long long)r->open,
-		(unsigned long long)r->tracks, (unsigned long long)r->flows,
+	printf("%s: %s; bytes %llu, packets %llu, sequences %llu, events %llu, slices %llu (open "
+	       "at "
+	       "the end %llu), tracks %llu, flows %llu\n",
+		a->path,
 		r->damage     ? "damaged"
 		: r->findings ? "not sound"
 		: r->packets  ? "sound"
-			      : "empty");
+			      : "empty",
+		(unsigned long long)r->bytes, (unsigned long long)r->packets,
+		(unsigned long long)r->sequences, (unsigned long long)r->events,
+		(unsigned long long)r->slices, (unsigned long long)r->open,
+		(unsigned long long)r->tracks, (unsigned long long)r->flows);
 }
 
 int cmd_verify(int argc, char **argv)

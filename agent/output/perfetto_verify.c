@@ -311,7 +311,8 @@ static int fill(struct input *in, size_t n)
 {
 	if (in->used - in->at >= n)
 		return 0;
-	memmove(in->data, in->data + in->at, in->used - in->at);
+	if (in->at)
+		memmove(in->data, in->data + in->at, in->used - in->at);
 	in->base += in->at;
 	in->used -= in->at;
 	in->at = 0;

@@ -171,7 +171,7 @@ static void read_interned(struct exported *x, uint32_t s, Perfetto__Protos__Inte
 			d->debug_annotation_names[i]->name;
 	for (size_t i = 0; d && i < d->n_debug_annotation_string_values; i++) {
 		Perfetto__Protos__InternedString *t = d->debug_annotation_string_values[i];
-		char *text = strndup((const char *)t->str.data, t->str.len);
+		char *text = strndup(t->str.len ? (const char *)t->str.data : "", t->str.len);
 
 		x->texts[s][3][t->iid] = text; /* freed by exported_free */
 	}
