@@ -84,7 +84,7 @@ PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: help setup all demo test test-unit test-cli lint asan tsan bench bench-merge install clean test-programs
+.PHONY: help setup all demo test test-unit test-cli lint asan tsan bench bench-merge bench-export install clean test-programs
 
 help:
 	@echo 'ntrace $(VERSION)'
@@ -97,6 +97,7 @@ help:
 	@echo '  make tsan     the tests under ThreadSanitizer'
 	@echo '  make bench    benchmarks'
 	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS)'
+	@echo '  make bench-export  the Perfetto export at 1 and 10 million events (EXPORT_EVENTS)'
 	@echo '  make install  to $$(DESTDIR)$$(PREFIX), now $(DESTDIR)$(PREFIX)'
 	@echo '  make clean    remove $(BUILD)/'
 	@echo 'V=1 shows commands, CI=1 makes warnings errors.'
@@ -132,6 +133,10 @@ BENCH_EVENTS ?= 1000000 10000000 50000000
 bench-merge: $(BUILD)/bench/merge_events
 	$(Q)$(BUILD)/bench/merge_events $(BENCH_EVENTS)
 	$(Q)sh tests/bench/lttng_peer.sh $(BUILD)/bench/merge_events
+
+EXPORT_EVENTS ?= 1000000 10000000
+bench-export: $(BUILD)/bench/export_events
+	$(Q)$(BUILD)/bench/export_events $(EXPORT_EVENTS)
 
 # The library goes to a private directory: the loader must not find it by chance in place of the vendor's.
 install: all

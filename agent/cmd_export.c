@@ -103,7 +103,11 @@ static int finish(const struct export_args *a, int rc, bool write_failed, const 
 {
 	if (rc < 0 && write_failed)
 		return say_written(a, rc);
-	if (rc < 0 && rc != -EBADMSG) {
+	if (rc == 0 && r->processes == 0) {
+		agent_message("export: %s has no events; nothing was written", a->path);
+		return EXIT_DATA;
+	}
+	if (rc < 0 && (rc != -EBADMSG || r->processes == 0)) {
 		agent_message("export: %s", error ? error : report_reason(rc));
 		return agent_exit_for_input(rc);
 	}
@@ -134,13 +138,19 @@ int cmd_export(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	bool to_stdout = !strcmp(a.out, "-");
+	if (to_stdout && isatty(STDOUT_FILENO)) {
+		agent_message(
+			"export: the file is binary, and standard output is a terminal; name a "
+			"file, or a pipe behind");
+		return EXIT_USAGE;
+	}
 	int rc = to_stdout ? 0 : outfile_open(&f, a.out);
 	if (rc < 0)
 		return say_written(&a, rc);
 	struct feed_options how = {.cancel = interrupt_arm()};
 	rc = perfetto_export(
 		a.path, &how, to_stdout ? write_stdout : write_file, &f, &r, &write_failed, &error);
-	if (!to_stdout && (rc == 0 || rc == -EBADMSG)) {
+	if (!to_stdout && r.processes && (rc == 0 || rc == -EBADMSG)) {
 		int done = outfile_commit(&f);
 
 		write_failed = done < 0;

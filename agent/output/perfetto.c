@@ -2,8 +2,8 @@
 /*
  * perfetto.c - a trace's processes, hosts and samples as tracks of a Perfetto file.
  *
- * One boot time axis for the whole file: that of the first process whose offset to realtime is known.
- * Processes with another offset come from another boot or machine; they are placed by realtime.
+ * One boot time axis for the whole file: that of its first process.  Processes with another offset to
+ * realtime come from another boot or machine; they are placed by realtime.
  */
 #include "agent/output/perfetto.h"
 
@@ -85,8 +85,9 @@ static struct pft_host *host_new(struct exporter *x, struct pb_str name)
 
 	if (h)
 		h->name = strndup(name.s, name.len);
-	if (!h || !h->name || asprintf(&text, "host %s", h->name) < 0 ||
-		list_add((void ***)&x->hosts, &x->host_count, h) < 0) {
+	if (h && h->name && asprintf(&text, "host %s", h->name) < 0)
+		text = NULL;
+	if (!text || list_add((void ***)&x->hosts, &x->host_count, h) < 0) {
 		if (h)
 			host_free(h);
 		return NULL;

@@ -400,6 +400,8 @@ static struct pft_spare *spare_lane(struct pft_process *p, uint64_t from)
 			return &p->spares[i];
 	if (!p->spares)
 		p->spares = calloc(PFT_SPARES, sizeof(*p->spares));
+	if (!p->spares)
+		p->w->error = -ENOMEM;
 	if (!p->spares || p->spare_count == PFT_SPARES)
 		return NULL;
 	s = &p->spares[p->spare_count++];

@@ -2,6 +2,7 @@
 /*
  * perfetto_tracks.c - tracks of threads and cores, which are made when something is shown on them.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,11 +33,15 @@ uint32_t pft_line_track(struct pft_process *p, struct pft_line *line, uint32_t l
 	struct pft_track t = {.parent = p->track, .tid = line->number, .pid = p->pid};
 	char name[80];
 
-	if (!l || l->track)
-		return l ? l->track : 0;
+	if (!l) {
+		p->w->error = -ENOMEM;
+		return 0;
+	}
+	if (l->track)
+		return l->track;
 	if (line->kind == PFT_LINE_THREAD) {
 		snprintf(name, sizeof(name), "thread %u", line->number);
-		t.is_thread = p->pid != 0;
+		t.is_thread = p->pid != 0 && line->number != 0;
 	} else {
 		core_name(line, name, sizeof(name));
 		if (lane)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/delimited.h"
+#include "proto/varint_fast.h"
 #include "tests/shim/shim.h"
 
 static const struct {
@@ -44,6 +44,48 @@ TEST("varint: bytes and size at every border, and back", "[proto]")
 		CHECK(memcmp(out, varints[i].bytes, sizeof(out)) == 0);
 		CHECK_EQ(pb_varint_get(out, out + varints[i].size, &back), varints[i].size);
 		CHECK(back == varints[i].v);
+	}
+}
+
+/* The fast reader must say the same as the plain one of any bytes, in a buffer that ends right behind. */
+static bool readers_agree(const uint8_t *bytes, size_t size)
+{
+	uint64_t a = 0, b = 0;
+	uint8_t *exact = malloc(size ? size : 1);
+	const uint8_t *behind;
+	size_t n;
+
+	if (!exact)
+		return false;
+	memcpy(exact, bytes, size);
+	n = pb_varint_get(exact, exact + size, &a);
+	behind = pb_varint_get_fast(exact, exact + size, &b);
+	bool same = n == 0 ? behind == NULL : behind == exact + n && a == b;
+	free(exact);
+	return same;
+}
+
+TEST("varint: the fast reader agrees with the plain one", "[proto]")
+{
+	uint64_t state = 88172645463325252ull;
+
+	for (size_t i = 0; i < sizeof(varints) / sizeof(varints[0]); i++)
+		for (size_t size = 0; size <= sizeof(varints[i].bytes); size++)
+			CHECK(readers_agree(varints[i].bytes, size));
+	for (unsigned round = 0; round < 20000; round++) {
+		uint8_t bytes[16];
+
+		for (unsigned i = 0; i < sizeof(bytes); i++) {
+			state ^= state << 13;
+			state ^= state >> 7;
+			state ^= state << 17;
+			bytes[i] = (uint8_t)(state >> 32 | (state & 7 ? 0x80 : 0));
+		}
+		for (size_t size = 0; size <= sizeof(bytes); size++)
+			if (!readers_agree(bytes, size)) {
+				test_info("round %u, %zu bytes", round, size);
+				CHECK(false);
+			}
 	}
 }
 
