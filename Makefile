@@ -80,11 +80,16 @@ UNIT    := $(BUILD)/tests/unit
 MODEL   := $(BUILD)/tests/model
 BENCHES := $(BENCH_SRC:tests/bench/%.c=$(BUILD)/bench/%)
 WORKS   := $(WORK_SRC:tests/workloads/%.c=$(BUILD)/workloads/%)
+# In a build with a sanitizer the program under test is such a twin itself.
+TWINS   := $(if $(SANITIZE),,$(foreach t,O0 O3 sanitized,$(BUILD)/twin/$(t)/bin/ntrace))
+TWIN_O0        := OPT=-O0
+TWIN_O3        := OPT=-O3
+TWIN_sanitized := OPT=-O1 SANITIZE=address,undefined
 PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: help setup all demo test test-unit test-cli lint asan tsan bench bench-merge install clean test-programs
+.PHONY: help setup all demo test test-unit test-cli lint asan tsan bench bench-merge install clean test-programs FORCE
 
 help:
 	@echo 'ntrace $(VERSION)'
@@ -111,8 +116,13 @@ demo: all $(WORKS)
 
 test-programs: $(UNIT) $(PROGRAMS) $(WORKS)
 
-test: test-programs
-	$(Q)BUILD=$(BUILD) sh tests/run.sh
+test: test-programs $(TWINS)
+	$(Q)BUILD=$(BUILD) TWINS='$(TWINS)' sh tests/run.sh
+
+# The same program built in other ways, for the replay tests; what a compiler warns of at -O3 is not asked.
+$(BUILD)/twin/%/bin/ntrace: FORCE
+	$(Q)$(MAKE) --no-print-directory CI= BUILD=$(BUILD)/twin/$* $(TWIN_$*) $@
+FORCE:
 
 lint:
 	$(Q)BUILD=$(BUILD) CC="$(CC)" sh .ci/lint
@@ -131,7 +141,7 @@ bench: $(BENCHES) $(PROGRAMS) $(WORKS)
 BENCH_EVENTS ?= 1000000 10000000 50000000
 bench-merge: $(BUILD)/bench/merge_events
 	$(Q)$(BUILD)/bench/merge_events $(BENCH_EVENTS)
-	$(Q)sh tests/bench/lttng_peer.sh $(BUILD)/bench/merge_events
+	$(Q)CC=$(CC) bash tests/bench/lttng_peer.sh $(BUILD)/bench/merge_events
 
 # The library goes to a private directory: the loader must not find it by chance in place of the vendor's.
 install: all
