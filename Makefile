@@ -101,7 +101,7 @@ help:
 	@echo '  make asan     the tests under AddressSanitizer and UBSan'
 	@echo '  make tsan     the tests under ThreadSanitizer'
 	@echo '  make bench    benchmarks'
-	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS)'
+	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS), beside dd, protobuf-c, babeltrace2'
 	@echo '  make install  to $$(DESTDIR)$$(PREFIX), now $(DESTDIR)$(PREFIX)'
 	@echo '  make clean    remove $(BUILD)/'
 	@echo 'V=1 shows commands, CI=1 makes warnings errors.'
@@ -139,8 +139,9 @@ bench: $(BENCHES) $(PROGRAMS) $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/bench/run.sh
 
 BENCH_EVENTS ?= 1000000 10000000 50000000
-bench-merge: $(BUILD)/bench/merge_events
+bench-merge: $(BUILD)/bench/merge_events $(BUILD)/bench/recording
 	$(Q)$(BUILD)/bench/merge_events $(BENCH_EVENTS)
+	$(Q)$(BUILD)/bench/recording
 	$(Q)CC=$(CC) bash tests/bench/lttng_peer.sh $(BUILD)/bench/merge_events
 
 # The library goes to a private directory: the loader must not find it by chance in place of the vendor's.

@@ -100,9 +100,11 @@ count=$(babeltrace2 "$tmp/trace" --component=sink.utils.counter 2>"$tmp/log" |
 
 TIMEFORMAT='%U %S'
 seconds=$({ time babeltrace2 "$tmp/trace" --output-format=dummy >/dev/null 2>&1; } 2>&1 | awk '{ print $1 + $2 }')
-rate=$("$merge" "$count" | sed -n 's/.*encode \([0-9.]*\) M.*/\1/p')
-awk -v n="$count" -v s="$seconds" -v m="$rate" 'BEGIN {
+"$merge" "$count" >"$tmp/log"
+rate() { sed -n "s/.*$1 \([0-9.]*\) M .*of one core.*/\1/p" "$tmp/log" | head -1; }
+awk -v n="$count" -v s="$seconds" -v m="$(rate encode)" -v r="$(rate encoded)" 'BEGIN {
 	b = n / s / 1e6
-	printf "babeltrace2, dummy sink: %.2f M events/s of one core (%d events); merge, link and encode: %.2f M, %.1f times as many\n",
-		b, n, m, m / b
+	printf "babeltrace2, dummy sink: %.2f M events/s of one core (%d events)\n", b, n
+	printf "  merge, link and encode: %.2f M, %.1f times as many; from a recording: %.2f M, %.1f times\n",
+		m, m / b, r, r / b
 }'
