@@ -499,8 +499,10 @@ int rec_cut(const char *path, const char *out_path, const struct rec_cut_options
 
 	memset(ret, 0, sizeof(*ret));
 	rc = pids ? rec_reader_open(path, &r) : -ENOMEM;
-	if (rc == 0)
+	if (rc == 0) {
+		ret->in_work = rec_reader_in_work(r);
 		rc = find_time(&c, r);
+	}
 	if (rc == 0)
 		rc = survey(&c, r);
 	if (rc == 0)

@@ -39,6 +39,7 @@ struct rec_reader {
 	uint64_t block_at; /* where that block is in its segment */
 	uint32_t next_number;
 	bool gap_noted; /* a gap in the blocks' numbers is counted already */
+	bool in_work;	/* a writer was there at the beginning */
 	bool in_sync;	/* the window is where a unit should begin */
 	uint64_t budget;
 	uint64_t pending;
@@ -63,8 +64,14 @@ int rec_reader_open(const char *path, struct rec_reader **ret_reader)
 		rec_reader_close(r);
 		return rc;
 	}
+	r->in_work = segments_in_work(&r->segments);
 	*ret_reader = r;
 	return 0;
+}
+
+bool rec_reader_in_work(const struct rec_reader *r)
+{
+	return r->in_work;
 }
 
 /* ---- segments ----------------------------------------------------------------------------- */

@@ -155,7 +155,8 @@ enum rec_counter_id {
 
 struct rec_writer; /* one thread */
 
-/* Creates directory `path` (must not exist: -EEXIST) and its first segment.  0 or -errno. */
+/* Creates directory `path` (must not exist: -EEXIST) and its first segment.  Holds a lock (flock) on
+ * the directory until it is closed or its process is dead.  0 or -errno. */
 int rec_writer_open(const char *path, struct rec_writer **ret_writer);
 /* Appends a frame to the open block; a large batch of records becomes several.  Counters are noted
  * for the footer.  0 or the first error ever met (sticky), e.g. -ENOSPC; -EMSGSIZE beyond
@@ -194,6 +195,8 @@ static inline bool rec_damaged(const struct rec_damage *d)
 /* path: the recording directory, or a directory that holds one named REC_DIR.  -ENOENT: there is
  * none; -EPROTO: not a recording; -EPROTONOSUPPORT: a newer format version.  0 or -errno. */
 int rec_reader_open(const char *path, struct rec_reader **ret_reader);
+/* Was a writer at work on it when the reader was opened? */
+bool rec_reader_in_work(const struct rec_reader *r);
 /* Next whole frame: 1 and the frame (valid until the next call), 0 at the end, -errno.  The payload
  * begins at a multiple of 8 and stays valid until the next call, or as long as its block has a
  * reference. */
