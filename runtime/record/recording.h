@@ -229,6 +229,10 @@ int rec_reader_footer(struct rec_reader *r, struct rec_block **ret_block,
 /* The parts of a footer; the arrays lie in the payload.  0 or -EBADMSG. */
 int rec_footer_parse(const uint8_t *payload, size_t size, struct rec_footer *ret,
 	const struct rec_footer_counter **ret_counters, const struct rec_index **ret_entries);
+/* From now on, blocks of version 2 that the filter does not want are passed over unread, and their
+ * checks are not made; so the counts of damage are those of the blocks that are read.  NULL: none. */
+typedef bool (*rec_reader_filter)(void *ctx, uint32_t segment, uint64_t offset);
+void rec_reader_set_filter(struct rec_reader *r, rec_reader_filter filter, void *ctx);
 /* Back to the first frame. */
 void rec_reader_rewind(struct rec_reader *r);
 /* Counts of the last complete pass. */
