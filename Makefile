@@ -80,11 +80,16 @@ UNIT    := $(BUILD)/tests/unit
 MODEL   := $(BUILD)/tests/model
 BENCHES := $(BENCH_SRC:tests/bench/%.c=$(BUILD)/bench/%)
 WORKS   := $(WORK_SRC:tests/workloads/%.c=$(BUILD)/workloads/%)
+# In a build with a sanitizer the program under test is such a twin itself.
+TWINS   := $(if $(SANITIZE),,$(foreach t,O0 O3 sanitized,$(BUILD)/twin/$(t)/bin/ntrace))
+TWIN_O0        := OPT=-O0
+TWIN_O3        := OPT='-O3 -Wno-maybe-uninitialized'
+TWIN_sanitized := OPT=-O1 SANITIZE=address,undefined
 PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: help setup all demo test test-unit test-cli lint asan tsan bench bench-merge bench-export install clean test-programs
+.PHONY: help setup all demo test test-unit test-cli lint asan tsan bench bench-merge bench-export install clean test-programs FORCE
 
 help:
 	@echo 'ntrace $(VERSION)'
@@ -96,7 +101,7 @@ help:
 	@echo '  make asan     the tests under AddressSanitizer and UBSan'
 	@echo '  make tsan     the tests under ThreadSanitizer'
 	@echo '  make bench    benchmarks'
-	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS)'
+	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS), beside dd, protobuf-c, babeltrace2'
 	@echo '  make bench-export  the Perfetto export at 1 and 10 million events (EXPORT_EVENTS)'
 	@echo '  make install  to $$(DESTDIR)$$(PREFIX), now $(DESTDIR)$(PREFIX)'
 	@echo '  make clean    remove $(BUILD)/'
@@ -112,8 +117,13 @@ demo: all $(WORKS)
 
 test-programs: $(UNIT) $(PROGRAMS) $(WORKS)
 
-test: test-programs
-	$(Q)BUILD=$(BUILD) sh tests/run.sh
+test: test-programs $(TWINS)
+	$(Q)BUILD=$(BUILD) TWINS='$(TWINS)' sh tests/run.sh
+
+# The same program built in other ways, for the replay tests.
+$(BUILD)/twin/%/bin/ntrace: FORCE
+	$(Q)$(MAKE) -s --no-print-directory CI= BUILD=$(BUILD)/twin/$* $(TWIN_$*) $@
+FORCE:
 
 lint:
 	$(Q)BUILD=$(BUILD) CC="$(CC)" sh .ci/lint
@@ -130,9 +140,10 @@ bench: $(BENCHES) $(PROGRAMS) $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/bench/run.sh
 
 BENCH_EVENTS ?= 1000000 10000000 50000000
-bench-merge: $(BUILD)/bench/merge_events
+bench-merge: $(BUILD)/bench/merge_events $(BUILD)/bench/recording
 	$(Q)$(BUILD)/bench/merge_events $(BENCH_EVENTS)
-	$(Q)sh tests/bench/lttng_peer.sh $(BUILD)/bench/merge_events
+	$(Q)$(BUILD)/bench/recording
+	$(Q)CC=$(CC) bash tests/bench/lttng_peer.sh $(BUILD)/bench/merge_events
 
 EXPORT_EVENTS ?= 1000000 10000000
 bench-export: $(BUILD)/bench/export_events

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_dump.c - `ntrace dump`: reads one .pb file whole, finds out which it is, and prints it.  What stands
- * before a damaged place is printed before the damage is reported.
+ * cmd_dump.c - `ntrace dump`: finds out which .pb file it is given, and prints it as it reads it, in
+ * memory that does not grow with the file.  What stands before a damaged place is printed before the
+ * damage is reported.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +13,7 @@
 
 #include "agent/agent.h"
 #include "agent/output/dump.h"
-#include "runtime/base/file.h"
-
-#define MAX_FILE ((size_t)8 << 30)
+#include "agent/output/trace_read.h"
 
 struct dump_args {
 	const char *path;
@@ -65,26 +65,77 @@ static const struct argp argp = {options, parse, "FILE",
 	"- for standard input.",
 	0, 0, 0};
 
-/* Says why nothing, or not everything, could be printed. */
-static int explain(const struct dump_args *a, const uint8_t *data, size_t size, size_t at)
+static int unreadable(const struct dump_args *a, int error)
 {
-	enum dump_kind looks = dump_sniff_content(data, size);
+	agent_message("dump: cannot read %s: %s", a->path, strerror(-error));
+	return agent_exit_for_input(error);
+}
 
+/* Says why nothing, or not everything, could be printed. */
+static int explain(
+	const struct dump_args *a, enum dump_kind looks, struct trace_read *r, uint64_t at)
+{
+	uint64_t size;
+	int rc = trace_read_rest(r, &size);
+
+	if (rc < 0)
+		return unreadable(a, rc);
 	if (at == 0 && looks != DUMP_UNKNOWN && looks != a->kind)
 		agent_message("dump: %s is no %s file; it looks like %s (--as %s)", a->path,
 			dump_kind_name(a->kind), dump_kind_name(looks), dump_kind_name(looks));
 	else
-		agent_message("dump: %s is damaged at byte %zu of %zu; what stands before it was "
-			      "printed",
+		agent_message("dump: %s is damaged at byte %" PRIu64 " of %" PRIu64
+			      "; what stands before it was printed",
 			a->path, at, size);
 	return EXIT_DATA;
+}
+
+/* What the file is: as asked for, else by its name, else as it looks.  EXIT_OK or an exit code. */
+static int settle_kind(struct dump_args *a, enum dump_kind looks, const struct trace_read *r)
+{
+	if (a->kind == DUMP_UNKNOWN)
+		a->kind = dump_kind_by_path(a->path);
+	if (a->kind == DUMP_UNKNOWN)
+		a->kind = looks;
+	if (a->kind == DUMP_UNKNOWN) {
+		agent_message("dump: %s is %s (--as KIND reads it all the same)", a->path,
+			r->have ? "none of ntrace.pb, trace_info.pb, cpu_util.pb, host_mem.pb"
+				: "empty");
+		return EXIT_DATA;
+	}
+	if (a->format == DUMP_TEXT && a->kind != DUMP_NTRACE) {
+		agent_message("dump: --text is for ntrace.pb; %s is %s", a->path,
+			dump_kind_name(a->kind));
+		return EXIT_USAGE;
+	}
+	return EXIT_OK;
+}
+
+static int print(struct dump_args *a, struct trace_read *r)
+{
+	enum dump_kind looks;
+	uint64_t at = 0;
+	int rc = dump_sniff_file(r, &looks), status;
+
+	if (rc < 0)
+		return unreadable(a, rc);
+	status = settle_kind(a, looks, r);
+	if (status != EXIT_OK)
+		return status;
+	rc = dump_file(stdout, a->kind, a->format, r, &at);
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		agent_message("dump: cannot write to standard output: %s", strerror(errno));
+		return EXIT_ENVIRONMENT;
+	}
+	if (rc == -EBADMSG)
+		return explain(a, looks, r, at);
+	return rc < 0 ? unreadable(a, rc) : EXIT_OK;
 }
 
 int cmd_dump(int argc, char **argv)
 {
 	struct dump_args a = {0};
-	_cleanup_free_ char *data = NULL;
-	size_t size = 0, at = 0;
+	struct trace_read r;
 	struct stat st;
 
 	agent_parse(&argp, "ntrace dump", argc, argv, 0, &a);
@@ -94,32 +145,10 @@ int cmd_dump(int argc, char **argv)
 		agent_message("dump: %s is a directory; name a .pb file in it", a.path);
 		return EXIT_USAGE;
 	}
-	int rc = file_read(a.path, MAX_FILE, &data, &size);
-	if (rc < 0) {
-		agent_message("dump: cannot read %s: %s", a.path, strerror(-rc));
-		return agent_exit_for_input(rc);
-	}
-	if (a.kind == DUMP_UNKNOWN)
-		a.kind = dump_sniff(a.path, (const uint8_t *)data, size);
-	if (a.kind == DUMP_UNKNOWN) {
-		agent_message("dump: %s is %s (--as KIND reads it all the same)", a.path,
-			size ? "none of ntrace.pb, trace_info.pb, cpu_util.pb, host_mem.pb"
-			     : "empty");
-		return EXIT_DATA;
-	}
-	if (a.format == DUMP_TEXT && a.kind != DUMP_NTRACE) {
-		agent_message(
-			"dump: --text is for ntrace.pb; %s is %s", a.path, dump_kind_name(a.kind));
-		return EXIT_USAGE;
-	}
-	rc = dump_print(stdout, a.kind, a.format, (const uint8_t *)data, size, &at);
-	if (rc < 0) {
-		fflush(stdout);
-		return explain(&a, (const uint8_t *)data, size, at);
-	}
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		agent_message("dump: cannot write to standard output: %s", strerror(errno));
-		return EXIT_ENVIRONMENT;
-	}
-	return EXIT_OK;
+	int rc = trace_read_open(&r, a.path);
+	if (rc < 0)
+		return unreadable(&a, rc);
+	rc = print(&a, &r);
+	trace_read_close(&r);
+	return rc;
 }

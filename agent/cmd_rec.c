@@ -172,7 +172,9 @@ static int rec_info(int argc, char **argv)
 		rc = refuse("rec info", a.rec, rc);
 	else {
 		(a.json ? rec_print_json : rec_print_text)(stdout, &s);
-		rc = finish_output("rec info", rec_damaged(&s.damage) ? EXIT_DATA : EXIT_OK);
+		/* A block that a writer has just begun is no damage. */
+		bool bad = s.in_work ? s.damage.bad_frames > 0 : rec_damaged(&s.damage);
+		rc = finish_output("rec info", bad ? EXIT_DATA : EXIT_OK);
 	}
 	rec_summary_free(&s);
 	return rc;
@@ -210,7 +212,9 @@ static int judge(const struct rec_summary *s)
 		status = EXIT_DATA;
 	}
 	if (!s->ended) {
-		printf("incomplete  no end frame: the recorder did not stop in order\n");
+		printf("incomplete  %s\n",
+			s->in_work ? "it is still being written"
+				   : "no end frame: the recorder did not stop in order");
 		status = EXIT_DATA;
 	}
 	rec_print_damage(stdout, &s->damage);
@@ -265,13 +269,17 @@ static int cut_into(const struct rec_args *a, const char *path)
 	}
 	if (rc < 0)
 		return refuse("rec cut", a->rec, rc);
+	if (r.in_work)
+		agent_message("rec cut: %s is still being written; this is a cut of what there was "
+			      "so far",
+			a->rec);
 	if (!a->quiet) {
 		fprintf(stderr,
 			"%s  %" PRIu64 " records kept, %" PRIu64 " left out, %" PRIu64 " bytes\n",
 			path, r.kept, r.left_out, r.bytes);
 		rec_print_damage(stderr, &r.damage);
 	}
-	return rec_damaged(&r.damage) ? EXIT_DATA : EXIT_OK;
+	return r.in_work || rec_damaged(&r.damage) ? EXIT_DATA : EXIT_OK;
 }
 
 static int rec_cut_command(int argc, char **argv)

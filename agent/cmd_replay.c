@@ -72,10 +72,10 @@ static const struct argp salvage_argp = {options, parse, "DIR",
 	"DIR.",
 	0, 0, 0};
 
-/* A cut last frame is what a kill leaves: salvage expects it. */
-static bool damaged(const struct rec_damage *d, bool salvage)
+/* A cut last frame is what a kill leaves, and what a writer has just begun. */
+static bool damaged(const struct rec_damage *d, bool open_end)
 {
-	return d->skipped_bytes || d->bad_frames || (d->cut_bytes && !salvage);
+	return d->skipped_bytes || d->bad_frames || (d->cut_bytes && !open_end);
 }
 
 static int merge(const char *name, const struct replay_args *a, bool salvage)
@@ -85,6 +85,7 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 	struct merge_options how = a->merge;
 
 	how.cancel = interrupt_arm();
+	how.only_at_rest = salvage;
 	int rc = merge_recording(a->rec, a->out, &how, &m, &error);
 
 	if (rc < 0) {
@@ -95,14 +96,18 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 	if (!a->quiet)
 		report_print(stderr, &m, NULL);
 	rc = EXIT_OK;
-	if (!m.ended && !salvage) {
+	if (m.in_work) {
+		agent_message("%s: %s is still being written; the files hold what there was so far",
+			name, a->rec);
+		rc = EXIT_DATA;
+	} else if (!m.ended && !salvage) {
 		agent_message("%s: the recorder of this did not stop in order; the files hold what "
 			      "it wrote "
 			      "(as `ntrace salvage` makes them)",
 			name);
 		rc = EXIT_DATA;
 	}
-	if (damaged(&m.damage, salvage)) {
+	if (damaged(&m.damage, salvage || m.in_work)) {
 		agent_message("%s: %llu damaged bytes were skipped, %llu bytes cut off at the end",
 			name, (unsigned long long)m.damage.skipped_bytes,
 			(unsigned long long)m.damage.cut_bytes);

@@ -38,6 +38,7 @@ static const struct {
 	{-EPROTONOSUPPORT, EXIT_DATA},
 	{-ENODATA, EXIT_DATA},
 	{-EFBIG, EXIT_DATA},
+	{-EBUSY, EXIT_DATA},
 	{-ENOMEM, EXIT_INTERNAL},
 };
 

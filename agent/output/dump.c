@@ -13,6 +13,9 @@
 #include "proto/neuron_trace.pb-c.h"
 #include "runtime/trace/event_registry.h"
 
+#define SNIFF_BYTES ((size_t)64 << 10)
+#define MAX_BARE ((size_t)1 << 30)
+
 struct kind_row {
 	enum dump_kind kind;
 	const char *name;
@@ -74,7 +77,26 @@ enum dump_kind dump_sniff_content(const uint8_t *data, size_t size)
 	return DUMP_UNKNOWN;
 }
 
-enum dump_kind dump_sniff(const char *path, const uint8_t *data, size_t size)
+int dump_sniff_file(struct trace_read *r, enum dump_kind *ret)
+{
+	static const size_t sizes[] = {SNIFF_BYTES, TRACE_READ_MAX_RECORD};
+
+	*ret = DUMP_UNKNOWN;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes) && *ret == DUMP_UNKNOWN; i++) {
+		const uint8_t *data;
+		size_t size;
+		int rc = trace_read_peek(r, sizes[i], &data, &size);
+
+		if (rc < 0)
+			return rc;
+		*ret = dump_sniff_content(data, size);
+		if (*ret == DUMP_TRACE_INFO && !r->eof)
+			*ret = DUMP_UNKNOWN; /* a message may parse up to a place inside it */
+	}
+	return 0;
+}
+
+enum dump_kind dump_kind_by_path(const char *path)
 {
 	const char *base = strrchr(path, '/');
 
@@ -84,7 +106,7 @@ enum dump_kind dump_sniff(const char *path, const uint8_t *data, size_t size)
 		if (!strncmp(base, kinds[i].name, len) && !strcmp(base + len, ".pb"))
 			return kinds[i].kind;
 	}
-	return dump_sniff_content(data, size);
+	return DUMP_UNKNOWN;
 }
 
 /* ---- names -------------------------------------------------------------------------------- */
@@ -177,6 +199,21 @@ static void print_event_text(FILE *f, struct text_state *s, const Ntff__NtraceEv
 	fputc('\n', f);
 }
 
+static int print_message(
+	FILE *f, const struct kind_row *k, struct text_state *text, const uint8_t *msg, size_t len)
+{
+	ProtobufCMessage *m = protobuf_c_message_unpack(k->descriptor, NULL, len, msg);
+
+	if (!m)
+		return -EBADMSG;
+	if (text && k->kind == DUMP_NTRACE)
+		print_event_text(f, text, (const Ntff__NtraceEvent *)m);
+	else
+		print_json(f, m);
+	protobuf_c_message_free_unpacked(m, NULL);
+	return 0;
+}
+
 int dump_print(FILE *f, enum dump_kind kind, enum dump_format format, const uint8_t *data,
 	size_t size, size_t *ret_at)
 {
@@ -193,15 +230,44 @@ int dump_print(FILE *f, enum dump_kind kind, enum dump_format format, const uint
 		int rc = k->delimited ? pb_delimited_next(data, size, &pos, &msg, &len) : pos == 0;
 		if (rc <= 0)
 			return rc;
-		ProtobufCMessage *m = protobuf_c_message_unpack(k->descriptor, NULL, len, msg);
-		if (!m)
-			return -EBADMSG;
-		if (format == DUMP_TEXT && kind == DUMP_NTRACE)
-			print_event_text(f, &text, (const Ntff__NtraceEvent *)m);
-		else
-			print_json(f, m);
-		protobuf_c_message_free_unpacked(m, NULL);
-		if (!k->delimited)
-			return 0;
+		rc = print_message(f, k, format == DUMP_TEXT ? &text : NULL, msg, len);
+		if (rc < 0 || !k->delimited)
+			return rc;
 	}
+}
+
+/* One message is all of the file. */
+static int print_bare(FILE *f, const struct kind_row *k, struct trace_read *r)
+{
+	const uint8_t *data;
+	size_t size;
+	int rc = trace_read_peek(r, MAX_BARE, &data, &size);
+
+	if (rc < 0)
+		return rc;
+	return size >= MAX_BARE ? -EFBIG : print_message(f, k, NULL, data, size);
+}
+
+int dump_file(FILE *f, enum dump_kind kind, enum dump_format format, struct trace_read *r,
+	uint64_t *ret_at)
+{
+	const struct kind_row *k = kind_find(kind);
+	struct text_state text = {0};
+	const uint8_t *msg;
+	size_t len;
+	int rc;
+
+	if (!k)
+		return -EINVAL;
+	*ret_at = trace_read_offset(r);
+	if (!k->delimited)
+		return print_bare(f, k, r);
+	while ((rc = trace_read_record(r, &msg, &len)) > 0) {
+		rc = print_message(f, k, format == DUMP_TEXT ? &text : NULL, msg, len);
+		if (rc < 0)
+			break;
+		trace_read_skip(r);
+	}
+	*ret_at = trace_read_offset(r);
+	return rc;
 }

@@ -192,6 +192,8 @@ void rec_print_text(FILE *f, const struct rec_summary *s)
 				  : "agrees");
 	if (s->ended)
 		fprintf(f, "ended       in order, wait status %d\n", s->end.wait_status);
+	else if (s->in_work)
+		fprintf(f, "ended       not yet: it is still being written\n");
 	else
 		fprintf(f, "ended       no end frame: the recorder did not stop in order\n");
 	rec_print_damage(f, &s->damage);
@@ -313,6 +315,7 @@ void rec_print_json(FILE *f, const struct rec_summary *s)
 	json_types(&j, s);
 	json_ledger(&j, s);
 	jout_key_bool(&j, "ended", s->ended);
+	jout_key_bool(&j, "in_work", s->in_work);
 	jout_key_bool(&j, "footer", s->has_footer);
 	if (s->footer_fault)
 		key_string(&j, "footer_fault", s->footer_fault, MAX_TEXT);

@@ -126,6 +126,8 @@ static const struct {
 		  "segment-*.ntrec"},
 	{-EPROTO, "not a recording of ntrace"},
 	{-EPROTONOSUPPORT, "the recording was made by a newer ntrace; use that version"},
+	{-EBUSY, "it is still being written; salvage it when its recorder has ended, or `ntrace "
+		 "replay` what there is so far"},
 };
 
 const char *report_reason(int error)

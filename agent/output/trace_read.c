@@ -125,6 +125,32 @@ int trace_read_next(struct trace_read *r, struct ntrace_event_view *e)
 	return 1;
 }
 
+int trace_read_peek(struct trace_read *r, size_t size, const uint8_t **ret_data, size_t *ret_size)
+{
+	while (!r->eof && r->have - r->at < size) {
+		int rc = fill(r);
+
+		if (rc < 0)
+			return rc;
+	}
+	*ret_data = r->buf + r->at;
+	*ret_size = r->have - r->at;
+	return 0;
+}
+
+int trace_read_rest(struct trace_read *r, uint64_t *ret_size)
+{
+	while (!r->eof) {
+		r->at = r->have;
+		int rc = fill(r);
+
+		if (rc < 0)
+			return rc;
+	}
+	*ret_size = r->base + r->have;
+	return 0;
+}
+
 int trace_info_read(const char *trace, Ntff__NtraceInfo **ret_info, char **ret_path)
 {
 	const char *slash = strrchr(trace, '/');

@@ -42,6 +42,13 @@ int trace_read_next(struct trace_read *r, struct ntrace_event_view *e);
 int trace_read_record(struct trace_read *r, const uint8_t **ret_msg, size_t *ret_len);
 void trace_read_skip(struct trace_read *r);
 
+/* Looks at what comes next without going on: *ret_size bytes, at least `size` of them unless the file
+ * ends before (r->eof); valid until the next call.  0 or -errno. */
+int trace_read_peek(struct trace_read *r, size_t size, const uint8_t **ret_data, size_t *ret_size);
+
+/* Reads what is left without keeping it; *ret_size: of the whole file.  0 or -errno. */
+int trace_read_rest(struct trace_read *r, uint64_t *ret_size);
+
 /* Where in the file the next record begins (after -EBADMSG: the damaged one). */
 uint64_t trace_read_offset(const struct trace_read *r);
 

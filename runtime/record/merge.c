@@ -312,13 +312,18 @@ int merge_recording(const char *rec_path, const char *out_dir, const struct merg
 		.next = reader_next, .rewind = reader_rewind, .damage = reader_damage};
 	struct rec_reader *reader;
 	int rc = rec_reader_open(rec_path, &reader);
+	bool in_work;
 
 	memset(ret, 0, sizeof(*ret));
 	*ret_error = NULL;
 	if (rc < 0)
 		return rc;
 	frames.ctx = reader;
-	rc = merge_frames(&frames, rec_path, out_dir, options, ret, ret_error);
+	in_work = rec_reader_in_work(reader);
+	rc = in_work && options->only_at_rest
+		     ? -EBUSY
+		     : merge_frames(&frames, rec_path, out_dir, options, ret, ret_error);
+	ret->in_work = in_work;
 	rec_reader_close(reader);
 	return rc;
 }

@@ -46,6 +46,7 @@ struct merge_options {
 	const volatile sig_atomic_t *cancel;
 	size_t held_bytes;	       /* memory for events that wait for their turn; 0: 256 MiB */
 	const struct merge_sink *sink; /* takes all output; out_dir is then NULL */
+	bool only_at_rest;	       /* refuse a recording that is still being written */
 };
 
 /* What was written for one process. */
@@ -73,6 +74,7 @@ struct merge_result {
 	bool balanced;	   /* every stage's identity holds */
 	bool ended;	   /* the recording has its REC_END */
 	bool is_virtual;
+	bool in_work; /* still being written: this is what there was so far */
 	struct rec_end end;
 	struct rec_damage damage;
 	uint64_t spilled;   /* events that waited in the temporary file */
@@ -83,8 +85,8 @@ struct merge_result {
 /*
  * Merges the recording at `rec_path` into directories below `out_dir`.  0 or -errno; *ret_error is
  * then a text (to be freed) that says what failed on which path, or NULL when the recording could
- * not be opened (the codes of rec_reader_open) or memory is short.  -ENODATA: no clock snapshot is
- * left.  On error outputs[] holds the processes that were written before it; the others left
+ * not be opened (the codes of rec_reader_open), is in work (-EBUSY), or memory is short.  -ENODATA:
+ * no clock snapshot is left.  On error outputs[] holds the processes that were written before it; the others left
  * nothing. merge_result_free in either case.
  */
 int merge_recording(const char *rec_path, const char *out_dir, const struct merge_options *options,

@@ -4,7 +4,7 @@
  *
  * Two passes.  The first finds the spans that reach over an end of the wanted time, and which
  * process each source is.  The second copies frames in their order, each with the records that are
- * wanted.  Records stay where they were, so a cut has the order and the watermarks of its original.
+ * wanted; of the blocks that hold none, as the first has seen, it reads the heads only.  Records stay where they were, so a cut has the order and the watermarks of its original.
  */
 #include "runtime/record/rec_cut.h"
 
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/record/cut_blocks.h"
 #include "runtime/record/footer.h"
 #include "runtime/record/frame.h"
 #include "runtime/record/ledger.h"
@@ -39,7 +40,13 @@ struct cutter {
 	size_t cap;
 	struct rec_frame cpu; /* newest CPU sample before the time: intervals begin there */
 	uint8_t *cpu_rows;
+	uint64_t seen;			  /* records */
 	uint64_t finished, finished_kept; /* runtime records and finished calls */
+	uint64_t last_ns;		  /* time of the last frame */
+	struct cut_blocks blocks;
+	uint32_t block; /* that is surveyed */
+	uint32_t cpu_block;
+	bool has_cpu; /* cpu_block has a sample from before the time */
 	bool end_written;
 };
 
@@ -88,10 +95,16 @@ static int note_span(struct cutter *c, struct span_key key, bool is_start, uint6
 	if (!p)
 		return -ENOMEM;
 	if (is_start) {
+		if (p->has_start)
+			cut_blocks_want(&c->blocks, p->start_block);
 		p->start = ns;
+		p->start_block = c->block;
 		p->has_start = true;
 	} else {
+		if (p->has_stop)
+			cut_blocks_want(&c->blocks, p->stop_block);
 		p->stop = ns;
+		p->stop_block = c->block;
 		p->has_stop = true;
 	}
 	bool reaches = p->start < c->ret->to_ns && p->stop >= c->ret->from_ns &&
@@ -109,12 +122,21 @@ static int survey_runtime(struct cutter *c, const struct rec_frame *f, const uin
 
 	while (rc == 0 && (n = records_runtime(payload, f->size, at, &r))) {
 		at += n;
+		c->seen++;
 		c->finished++;
+		if (time_wanted(c, r.timestamp_ns))
+			cut_blocks_want(&c->blocks, c->block);
 		if (r.phase == TRACE_START || r.phase == TRACE_STOP)
 			rc = note_span(c, runtime_key(f->source, &r), r.phase == TRACE_START,
 				r.timestamp_ns);
 	}
 	return rc;
+}
+
+/* Does any part of a finished call lie in the time? */
+static bool call_overlaps(const struct cutter *c, const struct nev_ioctl *e)
+{
+	return e->start_ns < c->ret->to_ns && records_call_end(e) >= c->ret->from_ns;
 }
 
 static int survey_kernel(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
@@ -125,7 +147,10 @@ static int survey_kernel(struct cutter *c, const struct rec_frame *f, const uint
 	for (size_t at = 0, n; rc == 0 && (n = records_call(payload, f->size, at, &e)); at += n) {
 		bool done = e.hdr.type == NEV_IOCTL_DONE;
 
+		c->seen++;
 		c->finished += done;
+		if (done ? call_overlaps(c, &e) : time_wanted(c, e.start_ns))
+			cut_blocks_want(&c->blocks, c->block);
 		if (!done || span_set_find(&c->spans, call_key(&e)))
 			rc = note_span(c, call_key(&e), !done, records_call_end(&e));
 	}
@@ -143,6 +168,31 @@ static void survey_process(struct cutter *c, const struct rec_frame *f, const ui
 		c->pids[f->source] = p.pid;
 }
 
+/* The last sample before one in the time is wanted, and those in it. */
+static void survey_cpu(struct cutter *c, const struct rec_frame *f)
+{
+	if (f->time_ns < c->ret->from_ns) {
+		c->cpu_block = c->block;
+		c->has_cpu = true;
+	} else if (time_wanted(c, f->time_ns)) {
+		if (c->has_cpu)
+			cut_blocks_want(&c->blocks, c->cpu_block);
+		c->has_cpu = false;
+		cut_blocks_want(&c->blocks, c->block);
+	}
+}
+
+static void survey_watermark(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	uint64_t ns;
+
+	if (f->size < sizeof(ns))
+		return;
+	memcpy(&ns, payload, sizeof(ns));
+	if (time_wanted(c, ns))
+		cut_blocks_want(&c->blocks, c->block);
+}
+
 static int survey_frame(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
 {
 	switch (f->type) {
@@ -152,14 +202,39 @@ static int survey_frame(struct cutter *c, const struct rec_frame *f, const uint8
 		return survey_kernel(c, f, payload);
 	case REC_COUNTERS:
 		return footer_counters(&c->newest, f->source, payload, f->size);
+	case REC_WATERMARK:
+		survey_watermark(c, f, payload);
+		return 0;
+	case REC_CPU:
+		survey_cpu(c, f);
+		return 0;
+	case REC_FOOTER:
+		return 0;
 	case REC_PROCESS:
 		survey_process(c, f, payload);
-		return 0;
+		break;
 	case REC_END:
 		c->ret->ended = true;
-		return 0;
+		break;
 	default:
-		return 0;
+		break;
+	}
+	cut_blocks_want(&c->blocks, c->block);
+	return 0;
+}
+
+/* The blocks with the ends of the spans that are left over. */
+static void want_spans(struct cutter *c)
+{
+	const struct span_set *s = &c->spans;
+
+	for (size_t i = 0; s->slots && i <= s->mask; i++) {
+		const struct span *p = &s->slots[i];
+
+		if (p->used && p->has_start)
+			cut_blocks_want(&c->blocks, p->start_block);
+		if (p->used && p->has_stop)
+			cut_blocks_want(&c->blocks, p->stop_block);
 	}
 }
 
@@ -167,14 +242,22 @@ static int survey(struct cutter *c, struct rec_reader *r)
 {
 	const struct rec_frame *f;
 	const uint8_t *payload;
+	struct rec_place at;
 	int rc;
 
 	rec_reader_rewind(r);
 	while ((rc = rec_reader_next(r, &f, &payload)) > 0) {
-		rc = survey_frame(c, f, payload);
+		rec_reader_place(r, &at);
+		rc = at.version == 1
+			     ? 0
+			     : cut_blocks_note(&c->blocks, at.segment, at.offset, &c->block);
+		if (rc == 0)
+			rc = survey_frame(c, f, payload);
 		if (rc < 0)
 			return rc;
+		c->last_ns = f->time_ns;
 	}
+	want_spans(c);
 	c->ret->damage = rec_reader_damage(r);
 	return rc;
 }
@@ -265,10 +348,8 @@ static int cut_runtime(struct cutter *c, const struct rec_frame *f, const uint8_
 		return rc;
 	memcpy(c->records, payload, at);
 	for (; (n = records_runtime(payload, f->size, at, &r)); at += n) {
-		if (!record_wanted(c, f->source, &r)) {
-			c->ret->left_out++;
+		if (!record_wanted(c, f->source, &r))
 			continue;
-		}
 		memcpy(c->records + used, payload + at, n);
 		used += n;
 		c->ret->kept++;
@@ -282,7 +363,7 @@ static bool call_wanted(const struct cutter *c, const struct nev_ioctl *e)
 	if (!pid_wanted(c, e->tgid))
 		return false;
 	if (e->hdr.type == NEV_IOCTL_DONE)
-		return e->start_ns < c->ret->to_ns && records_call_end(e) >= c->ret->from_ns;
+		return call_overlaps(c, e);
 	return time_wanted(c, e->start_ns) ||
 	       (e->start_ns < c->ret->to_ns && span_set_find(&c->spans, call_key(e)));
 }
@@ -296,10 +377,8 @@ static int cut_kernel(struct cutter *c, const struct rec_frame *f, const uint8_t
 	if (rc < 0)
 		return rc;
 	for (size_t at = 0, n; (n = records_call(payload, f->size, at, &e)); at += n) {
-		if (!call_wanted(c, &e)) {
-			c->ret->left_out++;
+		if (!call_wanted(c, &e))
 			continue;
-		}
 		memcpy(c->records + used, payload + at, n);
 		used += n;
 		c->ret->kept++;
@@ -441,18 +520,17 @@ static int copy_frames(struct cutter *c, struct rec_reader *r)
 {
 	const struct rec_frame *f;
 	const uint8_t *payload;
-	uint64_t last_ns = 0;
 	int rc;
 
 	rec_reader_rewind(r);
+	rec_reader_set_filter(r, cut_blocks_wanted, &c->blocks);
 	while ((rc = rec_reader_next(r, &f, &payload)) > 0) {
-		last_ns = f->time_ns;
 		if (f->type < sizeof(cutters) / sizeof(*cutters) && cutters[f->type])
 			rc = cutters[f->type](c, f, payload);
 		if (rc < 0)
 			return rc;
 	}
-	return rc < 0 || c->end_written ? rc : put_counters(c, last_ns);
+	return rc < 0 || c->end_written ? rc : put_counters(c, c->last_ns);
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
@@ -478,6 +556,7 @@ static int write_cut(struct cutter *c, struct rec_reader *r, const char *out_pat
 	if (rc < 0)
 		return rc;
 	rc = copy_frames(c, r);
+	c->ret->left_out = c->seen - c->ret->kept;
 	if (rc == 0)
 		rc = rec_writer_flush(c->w);
 	c->ret->bytes = rec_writer_bytes(c->w);
@@ -499,8 +578,10 @@ int rec_cut(const char *path, const char *out_path, const struct rec_cut_options
 
 	memset(ret, 0, sizeof(*ret));
 	rc = pids ? rec_reader_open(path, &r) : -ENOMEM;
-	if (rc == 0)
+	if (rc == 0) {
+		ret->in_work = rec_reader_in_work(r);
 		rc = find_time(&c, r);
+	}
 	if (rc == 0)
 		rc = survey(&c, r);
 	if (rc == 0)
@@ -508,6 +589,7 @@ int rec_cut(const char *path, const char *out_path, const struct rec_cut_options
 	rec_reader_close(r);
 	span_set_free(&c.spans);
 	footer_free(&c.newest);
+	cut_blocks_free(&c.blocks);
 	free(c.records);
 	free(c.cpu_rows);
 	return rc;

@@ -37,6 +37,7 @@ struct rec_cut_result {
 	uint64_t from_ns, to_ns; /* BOOTTIME */
 	uint64_t kept, left_out; /* records */
 	uint64_t bytes;		 /* of the new recording */
+	bool in_work;		 /* the old one is still being written */
 	bool ended;
 	struct rec_damage damage; /* of the old one */
 };

@@ -39,7 +39,10 @@ struct rec_reader {
 	uint64_t block_at; /* where that block is in its segment */
 	uint32_t next_number;
 	bool gap_noted; /* a gap in the blocks' numbers is counted already */
+	bool in_work;	/* a writer was there at the beginning */
 	bool in_sync;	/* the window is where a unit should begin */
+	rec_reader_filter filter;
+	void *filter_ctx;
 	uint64_t budget;
 	uint64_t pending;
 	bool pending_bad; /* the pending bytes began with a damaged unit, not with a cut one */
@@ -63,8 +66,14 @@ int rec_reader_open(const char *path, struct rec_reader **ret_reader)
 		rec_reader_close(r);
 		return rc;
 	}
+	r->in_work = segments_in_work(&r->segments);
 	*ret_reader = r;
 	return 0;
+}
+
+bool rec_reader_in_work(const struct rec_reader *r)
+{
+	return r->in_work;
 }
 
 /* ---- segments ----------------------------------------------------------------------------- */
@@ -188,6 +197,14 @@ static bool is_tail(const struct window *w)
 	       t.check == rec_check(&t, offsetof(struct rec_tail, check));
 }
 
+/* Is the block whose head is in the window one that the filter does not want? */
+static bool passed_over(const struct rec_reader *r)
+{
+	return r->filter && r->in_sync &&
+	       !r->filter(r->filter_ctx, r->segments.index[r->next_segment - 1],
+		       r->w.start + r->w.pos);
+}
+
 /* Version 2: a block.  A verdict and its size, or -errno. */
 static int look_block(struct rec_reader *r, size_t *ret_size)
 {
@@ -206,6 +223,12 @@ static int look_block(struct rec_reader *r, size_t *ret_size)
 	memcpy(h, window_at(&r->w), sizeof(*h));
 	if (!head_right(h))
 		return UNIT_BAD;
+	if (passed_over(r)) {
+		unpack_reset(&r->u);
+		*ret_size = 0;
+		rc = window_skip(&r->w, sizeof(*h) + h->stored);
+		return rc < 0 ? rc : UNIT_WHOLE;
+	}
 	rc = window_want(&r->w, sizeof(*h) + h->stored);
 	if (rc < 0)
 		return rc;
@@ -253,8 +276,8 @@ static void found(struct rec_reader *r)
 /* Blocks are numbered: are some gone without a trace? */
 static void check_number(struct rec_reader *r)
 {
-	if (r->u.payloads == NULL)
-		return; /* the tail */
+	if (r->u.payloads == NULL || r->filter)
+		return; /* the tail, or blocks are left out */
 	r->damage.bad_frames += r->head.number != r->next_number && !r->gap_noted;
 	r->next_number = r->head.number + 1;
 	r->gap_noted = false;
@@ -351,6 +374,12 @@ void rec_reader_place(const struct rec_reader *r, struct rec_place *ret)
 	ret->number = r->head.number;
 	ret->bytes = (uint32_t)sizeof(r->head) + r->head.stored;
 	ret->types = r->head.types;
+}
+
+void rec_reader_set_filter(struct rec_reader *r, rec_reader_filter filter, void *ctx)
+{
+	r->filter = filter;
+	r->filter_ctx = ctx;
 }
 
 void rec_reader_rewind(struct rec_reader *r)

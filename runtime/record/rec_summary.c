@@ -368,8 +368,10 @@ int rec_summary_make(const char *path, struct rec_summary *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	rc = cpus ? rec_reader_open(path, &r) : -ENOMEM;
-	if (rc == 0)
+	if (rc == 0) {
+		ret->in_work = rec_reader_in_work(r);
 		rc = read_frames(&z, r);
+	}
 	if (rc == 0)
 		rc = check_footer(&z, r);
 	sum_counters(&z);

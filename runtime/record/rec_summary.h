@@ -45,6 +45,7 @@ struct rec_summary {
 	struct ledger ledger;
 	uint64_t seq_gaps;   /* driver calls that are missing by number */
 	uint64_t open_spans; /* begun and not ended */
+	bool in_work;	     /* still being written */
 	bool ended;
 	struct rec_end end;
 	struct rec_damage damage;

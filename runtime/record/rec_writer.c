@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -349,6 +350,8 @@ int rec_writer_open(const char *path, struct rec_writer **ret_writer)
 		discard(w, path);
 		return error;
 	}
+	flock(w->dir_fd,
+		LOCK_EX | LOCK_NB); /* not every file system can; readers then do not know */
 	file_chown_invoker(w->dir_fd);
 	error = begin_segment(w, 0);
 	if (error) {

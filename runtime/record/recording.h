@@ -155,7 +155,8 @@ enum rec_counter_id {
 
 struct rec_writer; /* one thread */
 
-/* Creates directory `path` (must not exist: -EEXIST) and its first segment.  0 or -errno. */
+/* Creates directory `path` (must not exist: -EEXIST) and its first segment.  Holds a lock (flock) on
+ * the directory until it is closed or its process is dead.  0 or -errno. */
 int rec_writer_open(const char *path, struct rec_writer **ret_writer);
 /* Appends a frame to the open block; a large batch of records becomes several.  Counters are noted
  * for the footer.  0 or the first error ever met (sticky), e.g. -ENOSPC; -EMSGSIZE beyond
@@ -194,6 +195,8 @@ static inline bool rec_damaged(const struct rec_damage *d)
 /* path: the recording directory, or a directory that holds one named REC_DIR.  -ENOENT: there is
  * none; -EPROTO: not a recording; -EPROTONOSUPPORT: a newer format version.  0 or -errno. */
 int rec_reader_open(const char *path, struct rec_reader **ret_reader);
+/* Was a writer at work on it when the reader was opened? */
+bool rec_reader_in_work(const struct rec_reader *r);
 /* Next whole frame: 1 and the frame (valid until the next call), 0 at the end, -errno.  The payload
  * begins at a multiple of 8 and stays valid until the next call, or as long as its block has a
  * reference. */
@@ -226,6 +229,10 @@ int rec_reader_footer(struct rec_reader *r, struct rec_block **ret_block,
 /* The parts of a footer; the arrays lie in the payload.  0 or -EBADMSG. */
 int rec_footer_parse(const uint8_t *payload, size_t size, struct rec_footer *ret,
 	const struct rec_footer_counter **ret_counters, const struct rec_index **ret_entries);
+/* From now on, blocks of version 2 that the filter does not want are passed over unread, and their
+ * checks are not made; so the counts of damage are those of the blocks that are read.  NULL: none. */
+typedef bool (*rec_reader_filter)(void *ctx, uint32_t segment, uint64_t offset);
+void rec_reader_set_filter(struct rec_reader *r, rec_reader_filter filter, void *ctx);
 /* Back to the first frame. */
 void rec_reader_rewind(struct rec_reader *r);
 /* Counts of the last complete pass. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,6 +81,14 @@ int segments_file(const struct segments *s, size_t i)
 	snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, s->index[i]);
 	fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	return fd < 0 ? -errno : fd;
+}
+
+bool segments_in_work(const struct segments *s)
+{
+	if (flock(s->dir_fd, LOCK_SH | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK;
+	flock(s->dir_fd, LOCK_UN);
+	return false;
 }
 
 /* Is the head of a segment right?  Its version, -EPROTO, -EPROTONOSUPPORT or -errno. */

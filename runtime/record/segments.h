@@ -5,6 +5,7 @@
 #ifndef NTRACE_RECORD_SEGMENTS_H
 #define NTRACE_RECORD_SEGMENTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,5 +23,8 @@ void segments_close(struct segments *s);
 
 /* A file descriptor of the i-th segment, or -errno. */
 int segments_file(const struct segments *s, size_t i);
+
+/* Does a writer hold its lock on the directory? */
+bool segments_in_work(const struct segments *s);
 
 #endif

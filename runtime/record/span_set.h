@@ -20,7 +20,8 @@ struct span_key {
 
 struct span {
 	struct span_key key;
-	uint64_t start, stop; /* ns */
+	uint64_t start, stop;		  /* ns */
+	uint32_t start_block, stop_block; /* for the user's own purpose */
 	bool used, has_start, has_stop;
 };
 

@@ -69,6 +69,21 @@ int window_want(struct window *w, size_t n)
 	return 0;
 }
 
+int window_skip(struct window *w, size_t n)
+{
+	size_t here = window_left(w) < n ? window_left(w) : n;
+
+	w->pos += here;
+	n -= here;
+	if (n == 0)
+		return 0;
+	if (lseek(w->fd, (off_t)n, SEEK_CUR) < 0)
+		return -errno;
+	w->start += w->len + n;
+	w->pos = w->len = 0;
+	return 0;
+}
+
 int window_align(struct window *w)
 {
 	return w->pos % 16 ? make_room(w, window_left(w)) : 0;

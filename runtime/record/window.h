@@ -43,6 +43,9 @@ static inline const uint8_t *window_at(const struct window *w)
 /* Makes n bytes available if the file has them.  0 or -errno. */
 int window_want(struct window *w, size_t n);
 
+/* Passes over n bytes, or to the end of the file, without reading what is not there yet.  0 or -errno. */
+int window_skip(struct window *w, size_t n);
+
 /* Makes window_at a multiple of 16.  0 or -ENOMEM. */
 int window_align(struct window *w);
 

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "bpf/neuron_event.h"
+#include "runtime/base/sampler.h"
 #include "runtime/record/merge.h"
 #include "runtime/trace/event_registry.h"
 #include "runtime/trace/record.h"
@@ -28,12 +29,22 @@
 #define EVENTS_PER_ROUND (RECORDS_PER_ROUND + 2u * ALLOCATIONS)
 #define ROUND_NS 20000u
 #define ROUNDS_PER_BATCH 16u /* of one core */
+#define ROUNDS_PER_SAMPLE (1000000u / EVENTS_PER_ROUND)
+#define CPUS 64u
 
-enum step { STEP_RECORDS, STEP_CALLS, STEP_MARK_RUNTIME, STEP_MARK_KERNEL, STEP_COUNT };
+enum step {
+	STEP_RECORDS,
+	STEP_CALLS,
+	STEP_MARK_RUNTIME,
+	STEP_MARK_KERNEL,
+	STEP_CPU,
+	STEP_MEM,
+};
 
 /* Frames of a recording, one after the other. */
 struct generator {
 	uint64_t rounds, done; /* of all cores */
+	uint64_t samples;
 	uint64_t next_id[THREADS];
 	uint32_t seq;
 	unsigned start; /* frames before the first event that were given */
@@ -145,8 +156,10 @@ static void put_round(struct generator *g, uint64_t t, uint64_t exec_id)
 static int give(struct generator *g, enum rec_type type, uint16_t source, const void *payload,
 	size_t size, const struct rec_frame **ret_frame, const uint8_t **ret_payload)
 {
-	g->frame = (struct rec_frame){
-		.type = (uint16_t)type, .source = source, .size = (uint32_t)size};
+	g->frame = (struct rec_frame){.type = (uint16_t)type,
+		.source = source,
+		.size = (uint32_t)size,
+		.time_ns = BOOT + 1000000 + g->done / THREADS * ROUND_NS};
 	if (payload != g->payload && payload != g->calls)
 		memcpy(g->calls, payload, size);
 	*ret_frame = &g->frame;
@@ -178,6 +191,25 @@ static int give_start(
 	default:
 		return give(g, REC_NAME, 2, &name, sizeof(name.name) + 15, ret_frame, ret_payload);
 	}
+}
+
+/* One after the other: the CPUs, the memory of the process. */
+static int give_sample(
+	struct generator *g, const struct rec_frame **ret_frame, const uint8_t **ret_payload)
+{
+	struct sampler_cpu rows[CPUS];
+	struct rec_mem m = {.pid = PID, .rss_bytes = 1u << 30};
+
+	if (g->step == STEP_MEM) {
+		g->step = STEP_RECORDS;
+		return give(g, REC_MEM, 0, &m, sizeof(m), ret_frame, ret_payload);
+	}
+	g->samples++;
+	for (uint32_t i = 0; i < CPUS; i++)
+		rows[i] = (struct sampler_cpu){
+			.cpu = i, .busy = g->samples * (37 + i), .total = g->samples * 100};
+	g->step = STEP_MEM;
+	return give(g, REC_CPU, 0, rows, sizeof(rows), ret_frame, ret_payload);
 }
 
 static void make_batch(struct generator *g, uint64_t t)
@@ -212,10 +244,13 @@ static int generate(void *ctx, const struct rec_frame **ret_frame, const uint8_t
 	case STEP_MARK_RUNTIME:
 		g->step = STEP_MARK_KERNEL;
 		return give(g, REC_WATERMARK, 2, &end, sizeof(end), ret_frame, ret_payload);
+	case STEP_CPU:
+	case STEP_MEM:
+		return give_sample(g, ret_frame, ret_payload);
 	default:
-		g->step = STEP_RECORDS;
 		g->core = 0;
 		g->done += ROUNDS_PER_BATCH * THREADS;
+		g->step = g->done >= g->samples * ROUNDS_PER_SAMPLE ? STEP_CPU : STEP_RECORDS;
 		return give(g, REC_WATERMARK, 1, &end, sizeof(end), ret_frame, ret_payload);
 	}
 }

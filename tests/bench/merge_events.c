@@ -9,6 +9,10 @@
  * and its time is subtracted; both are shown.  Resident memory is shown for each size.  Then the same
  * without a file, every event parsed again: what `ntrace summary REC` takes before it looks at any.
  *
+ * Then events go into files and into a recording: what they take per event, and how fast the recording
+ * is read and merged.  (The events are more regular than a program's: bench/recording has random
+ * ones.)  There is a sample of the host per second as if a program made a million events a second.
+ *
  * Peers in the same run: dd of as many bytes as were encoded from /dev/zero to /dev/null, and protobuf-c
  * packing the very same events of a smaller trace (what the encoding alone would cost with the usual
  * library).
@@ -22,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +38,8 @@
 #include "runtime/record/merge.h"
 #include "tests/bench/frames.h"
 #include "tests/unit/scratch.h"
+
+#define FILE_EVENTS 4000000u
 
 /* ---- peers -------------------------------------------------------------------------------- */
 
@@ -196,33 +203,112 @@ static int measure(uint64_t events)
 	return right ? 0 : 1;
 }
 
-/* The same events in a file: what they are, how fast to disk, and what protobuf-c takes for them. */
-static int compare(struct scratch *dir)
+/* The frames as a recording; 0 or -errno. */
+static int write_recording(uint64_t events, const char *path, uint64_t *ret_bytes)
 {
-	struct scratch_path out = scratch_path(dir, "out"), plain = scratch_path(dir, "plain");
+	struct generator *g = new_generator(events);
+	const struct rec_frame *f;
+	const uint8_t *payload;
+	struct rec_writer *w = NULL;
+	int rc = g ? rec_writer_open(path, &w) : -ENOMEM;
+
+	while (rc == 0 && generate(g, &f, &payload) > 0)
+		rc = rec_writer_frame_at(w, (enum rec_type)f->type, f->source, f->time_ns, payload,
+			f->size, NULL, 0);
+	if (rc == 0)
+		rc = rec_writer_flush(w);
+	if (rc == 0)
+		*ret_bytes = rec_writer_bytes(w);
+	int closed = rec_writer_close(w);
+	free(g);
+	return rc < 0 ? rc : closed;
+}
+
+/* A recording of so many events: its size, and how fast it is read and merged. */
+static int replay(struct scratch *dir, uint64_t events)
+{
+	struct scratch_path rec = scratch_path(dir, REC_DIR);
+	struct merge_options options = {.kernel_events = MERGE_KERNEL_HINT};
+	_cleanup_free_ char *error = NULL;
+	struct merge_result m = {0};
+	uint64_t bytes = 0;
+	int rc = write_recording(events, rec.s, &bytes);
+	double start = used();
+
+	if (rc == 0)
+		rc = merge_recording(rec.s, NULL, &options, &m, &error);
+	double seconds = used() - start;
+	if (rc < 0 || m.output_count != 1) {
+		printf("replay failed: %s\n", error ? error : strerror(-rc));
+		return 1;
+	}
+	double count = (double)m.outputs[0].events;
+	printf("recording of such regular events: %.2f bytes per event; read, merged, linked and "
+	       "encoded %.2f M events/s "
+	       "of one core\n",
+		(double)bytes / count, count / seconds / 1e6);
+	merge_result_free(&m);
+	return 0;
+}
+
+static void print_sizes(const struct merge_output *o)
+{
+	static const char *const names[] = {
+		"ntrace.pb", "trace_info.pb", "cpu_util.pb", "host_mem.pb"};
+
+	printf("bytes per event (%u CPUs, a sample per million events):", CPUS);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		char path[PATH_MAX + 32];
+		struct stat st = {0};
+
+		snprintf(path, sizeof(path), "%s/%s", o->dir, names[i]);
+		if (stat(path, &st) == 0)
+			printf(" %s %.4f (%jd bytes)", names[i],
+				(double)st.st_size / (double)o->events, (intmax_t)st.st_size);
+	}
+	printf("\n");
+}
+
+/* What the events of a file are, and what protobuf-c takes for them. */
+static int inspect(const struct merge_output *o)
+{
 	_cleanup_free_ char *data = NULL;
-	struct merge_result m;
 	char path[PATH_MAX + 32];
-	double start = now(), seconds, cpu, dd;
 	size_t size = 0;
 
-	if (merge(1000000, out.s, NULL, &m, &cpu) < 0)
+	snprintf(path, sizeof(path), "%s/ntrace.pb", o->dir);
+	if (file_read(path, 1u << 31, &data, &size) < 0)
+		return 1;
+	printf("%.2f attributes per event; protobuf-c packs %.2f M events/s\n",
+		(double)count_attributes((const uint8_t *)data, size) / (double)o->events,
+		pack_with_protobuf_c((const uint8_t *)data, size) / 1e6);
+	return 0;
+}
+
+/* The same events in files: how fast to disk, beside dd of the same bytes, and their sizes. */
+static int compare(struct scratch *dir, uint64_t events, bool details)
+{
+	struct scratch_path out = scratch_path(dir, "out"), plain = scratch_path(dir, "plain");
+	struct merge_result m;
+	double start = now(), seconds, cpu, dd;
+	int status = 0;
+
+	if (merge(events, out.s, NULL, &m, &cpu) < 0)
 		return 1;
 	seconds = now() - start;
 	dd = run_dd(m.outputs[0].bytes, plain.s);
-	snprintf(path, sizeof(path), "%s/ntrace.pb", m.outputs[0].dir);
-	int rc = file_read(path, 1u << 31, &data, &size);
-	if (rc == 0)
-		printf("to a file, synced: %.0f events of %.2f attributes in %.2f s by the clock, "
-		       "%.2f M events/s; dd of the same bytes %.2f s; protobuf-c packs %.2f M "
-		       "events/s\n",
-			(double)m.outputs[0].events,
-			(double)count_attributes((const uint8_t *)data, size) /
-				(double)m.outputs[0].events,
-			seconds, (double)m.outputs[0].events / seconds / 1e6, dd,
-			pack_with_protobuf_c((const uint8_t *)data, size) / 1e6);
+	printf("to a file, synced: %.0f events in %.2f s by the clock, %.2f M events/s; dd of the "
+	       "same bytes %.2f s\n",
+		(double)m.outputs[0].events, seconds, (double)m.outputs[0].events / seconds / 1e6,
+		dd);
+	if (details) {
+		print_sizes(&m.outputs[0]);
+		status = inspect(&m.outputs[0]);
+	}
 	merge_result_free(&m);
-	return rc < 0;
+	scratch_remove_tree(out.s);
+	unlink(plain.s);
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -249,7 +335,8 @@ int main(int argc, char **argv)
 		perror("scratch directory");
 		return 1;
 	}
-	status |= compare(&dir);
+	status |= compare(&dir, 1000000, true) || compare(&dir, FILE_EVENTS, false) ||
+		  replay(&dir, FILE_EVENTS);
 	scratch_remove(&dir);
 	return status;
 }

@@ -8,6 +8,7 @@
 
 #include "runtime/trace/record.h"
 #include "tests/shim/shim.h"
+#include "tests/unit/recording_fixture.h"
 #include "tests/unit/recording_pass.h"
 
 TEST("recording: frames come back in order, with source, payload and padding gone", "[record]")
@@ -230,6 +231,17 @@ TEST("recording: a payload stays as it was while its block is referenced, also b
 
 /* ---- the death of the writer and of the disk ------------------------------------------------ */
 
+static bool in_work(const char *path)
+{
+	struct rec_reader *r;
+
+	if (rec_reader_open(path, &r) < 0)
+		return false;
+	bool busy = rec_reader_in_work(r);
+	rec_reader_close(r);
+	return busy;
+}
+
 static int write_and_die(void *arg)
 {
 	struct rec_writer *w;
@@ -252,6 +264,7 @@ TEST("recording: what was flushed survives the death of the writer", "[record]")
 	REQUIRE(scratch_make(&s));
 	struct scratch_path path = scratch_path(&s, "rec");
 	CHECK_EQ(scratch_child(write_and_die, path.s), -1);
+	CHECK(!in_work(path.s));
 	struct pass p = read_recording(path.s);
 	CHECK_EQ(p.error, 0);
 	CHECK_EQ(p.frames, 10);
@@ -279,6 +292,31 @@ static int write_into_limit(void *arg)
 	if (rec_writer_frame(w, REC_NAME, 0, payload, 1, NULL, 0) != -EFBIG)
 		return 3;
 	return rec_writer_close(w) == -EFBIG ? 0 : 4;
+}
+
+TEST("recording: a reader knows whether a writer is at work, and salvage waits for it", "[record]")
+{
+	struct merge_options o = {.only_at_rest = true};
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_span(&fx, TRACE_TENSOR_READ, 1, 7, 1000, 2000);
+	CHECK(in_work(fx_path(&fx, REC_DIR).s));
+	CHECK_EQ(merge_recording(
+			 fx_path(&fx, REC_DIR).s, fx_path(&fx, "out").s, &o, &fx.result, &fx.error),
+		-EBUSY);
+	CHECK_EQ(scratch_entries(fx_path(&fx, "out").s), -1);
+	o.only_at_rest = false;
+	CHECK_EQ(merge_recording(
+			 fx_path(&fx, REC_DIR).s, fx_path(&fx, "out").s, &o, &fx.result, &fx.error),
+		0);
+	CHECK(fx.result.in_work);
+	CHECK_EQ(fx.result.output_count, 1);
+	fx_close_writer(&fx);
+	CHECK(!in_work(fx_path(&fx, REC_DIR).s));
+	CHECK_EQ(fx_merge(&fx, "later", MERGE_KERNEL_HINT), 0);
+	CHECK(!fx.result.in_work);
+	fx_free(&fx);
 }
 
 TEST("recording: when the disk is full the error stays and the frames before it are whole",
