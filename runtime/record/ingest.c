@@ -582,7 +582,8 @@ int ingest_runtime(struct ingest *in, const struct rec_frame *f, const uint8_t *
 			rc = find_process(in, s);
 		if (rc == 0)
 			rc = take_record(in, s, &r);
-		in->processes->list[s->process].read += rc == 0;
+		if (rc == 0)
+			in->processes->list[s->process].read++;
 	}
 	if (rc == 0 && body % sizeof(struct trace_record))
 		session_invalid(session);
