@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/errno_name.h"
 #include "runtime/record/encode_attr.h"
 #include "runtime/trace/event_registry.h"
 
@@ -191,10 +192,10 @@ static inline uint8_t *put_text(uint8_t *p, const struct attr_key *k, const char
 	return attr_text(p, k, text, strlen(text));
 }
 
-/* The name of a -errno, or its number where the C library has no name. */
+/* The name of a -errno, or its number when it has none. */
 static uint8_t *put_errno(uint8_t *p, const struct attr_key *k, int32_t error)
 {
-	const char *name = strerrorname_np(-error);
+	const char *name = errno_name(-(int64_t)error);
 
 	return name ? put_text(p, k, name) : attr_signed(p, k, -(int64_t)error);
 }
