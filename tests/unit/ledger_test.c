@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "agent/agent.h"
 #include "runtime/record/ledger.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/recording_fixture.h"
@@ -222,6 +223,44 @@ TEST("ledger: losses before the first and over the end of 32 bits are seen too",
 	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
 	CHECK_EQ(fx.result.seq_gaps, (1ull << 32) + 3 - 6);
 	fx_free(&fx);
+}
+
+/* Runs `ntrace salvage -q` on the fixture in this process; what it said goes to a file. */
+static int salvage(struct fixture *fx, const char *said)
+{
+	struct scratch_path rec = fx_path(fx, REC_DIR), out = fx_path(fx, "out");
+	char *argv[] = {"salvage", "-q", rec.s, "-o", out.s, NULL};
+	int keep = dup(STDERR_FILENO);
+	int to = open(fx_path(fx, said).s, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	fflush(stderr);
+	dup2(to, STDERR_FILENO);
+	int code = cmd_salvage(5, argv);
+	fflush(stderr);
+	dup2(keep, STDERR_FILENO);
+	close(keep);
+	close(to);
+	return code;
+}
+
+TEST("ledger: books that do not balance are reported of a recording without an end too", "[merge]")
+{
+	for (uint64_t done = 1; done <= 2; done++) {
+		_cleanup_free_ char *text = NULL;
+		struct fixture fx;
+		size_t size;
+
+		REQUIRE(fx_open(&fx));
+		fx_copy(&fx, TID, 1000, 1050, 64);
+		fx_counter(&fx, REC_SOURCE_KERNEL, REC_C_KERNEL_ENTERED, 0, done);
+		fx_counter(&fx, REC_SOURCE_KERNEL, REC_C_KERNEL_DONE, 0, done);
+		fx_counter(&fx, REC_SOURCE_KERNEL, REC_C_KERNEL_RECEIVED, 0, 1);
+		REQUIRE_EQ(fx_close_writer(&fx), 0);
+		CHECK_EQ(salvage(&fx, "said"), done == 1 ? EXIT_OK : EXIT_DATA);
+		REQUIRE_EQ(file_read(fx_path(&fx, "said").s, 4096, &text, &size), 0);
+		CHECK_EQ(strstr(text, "does not balance") != NULL, done == 2);
+		fx_free(&fx);
+	}
 }
 
 /* ---- damage ------------------------------------------------------------------------------- */
