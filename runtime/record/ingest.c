@@ -179,11 +179,12 @@ int ingest_threads(struct ingest *in, const struct rec_frame *f, const uint8_t *
 		return rc;
 	s = in->by_number[f->source];
 	s->foreign = true;
-	for (size_t at = 0; rc >= 0 && f->size - at >= sizeof(struct rec_thread);
-		at += sizeof(struct rec_thread)) {
+	for (size_t n = session_rows(in->session, f->size, sizeof(struct rec_thread));
+		rc >= 0 && n > 0; n--) {
 		struct rec_thread t;
 
-		memcpy(&t, payload + at, sizeof(t));
+		memcpy(&t, payload, sizeof(t));
+		payload += sizeof(t);
 		if (t.host_tid && t.host_tid < TID_FOREIGN)
 			rc = thread_map_add(&s->threads, &t);
 	}
@@ -565,7 +566,7 @@ int ingest_runtime(struct ingest *in, const struct rec_frame *f, const uint8_t *
 		return rc;
 	s = in->by_number[f->source];
 	body = f->size - sizeof(struct rec_runtime);
-	count = body / sizeof(struct trace_record);
+	count = session_rows(session, body, sizeof(struct trace_record));
 	payload += sizeof(struct rec_runtime);
 	session->read += count;
 	session->read_done += count;
@@ -585,7 +586,5 @@ int ingest_runtime(struct ingest *in, const struct rec_frame *f, const uint8_t *
 		if (rc == 0)
 			in->processes->list[s->process].read++;
 	}
-	if (rc == 0 && body % sizeof(struct trace_record))
-		session_invalid(session);
 	return rc;
 }

@@ -64,6 +64,13 @@ int session_invalid(struct session *s)
 	return 0;
 }
 
+size_t session_rows(struct session *s, size_t bytes, size_t row)
+{
+	if (bytes % row)
+		session_invalid(s);
+	return bytes / row;
+}
+
 /* ---- names -------------------------------------------------------------------------------- */
 
 /* Length of the valid UTF-8 sequence at p, 0 when there is none.  NUL is not accepted. */
@@ -254,7 +261,7 @@ static int take_counter(struct session *s, uint16_t source, const struct rec_cou
 
 static int take_counters(struct session *s, const struct rec_frame *f, const uint8_t *payload)
 {
-	for (size_t n = f->size / sizeof(struct rec_counter); n > 0; n--) {
+	for (size_t n = session_rows(s, f->size, sizeof(struct rec_counter)); n > 0; n--) {
 		struct rec_counter c;
 		int rc;
 
@@ -271,7 +278,7 @@ static int take_counters(struct session *s, const struct rec_frame *f, const uin
 
 static int take_cpu(struct session *s, const struct rec_frame *f, const uint8_t *payload)
 {
-	size_t count = f->size / sizeof(struct sampler_cpu);
+	size_t count = session_rows(s, f->size, sizeof(struct sampler_cpu));
 	struct sampler_cpu *rows = malloc((count + 1) * sizeof(*rows));
 	int rc;
 

@@ -97,6 +97,8 @@ void session_free(struct session *s);
 int session_frame(struct session *s, const struct rec_frame *f, const uint8_t *payload);
 /* A payload or record that cannot be. */
 int session_invalid(struct session *s);
+/* How many rows of a size are in a payload; what is left over behind them is counted as invalid. */
+size_t session_rows(struct session *s, size_t bytes, size_t row);
 
 /* The text of an id of a source, or a zero length.  Valid until the next frame. */
 const char *session_name(const struct session *s, uint16_t source, uint64_t id, uint32_t *ret_len);

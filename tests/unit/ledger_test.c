@@ -263,6 +263,37 @@ TEST("ledger: books that do not balance are reported of a recording without an e
 	}
 }
 
+/* Frames of rows whose last row is cut. */
+TEST("ledger: what is left behind the last whole row of a frame is one invalid record", "[merge]")
+{
+	static const struct {
+		enum rec_type type;
+		uint16_t source;
+		size_t head, row;
+	} frames[] = {{REC_COUNTERS, FX_SOURCE, 0, sizeof(struct rec_counter)},
+		{REC_CPU, REC_SOURCE_RECORDER, 0, sizeof(struct sampler_cpu)},
+		{REC_THREAD, FX_SOURCE, 0, sizeof(struct rec_thread)},
+		{REC_RUNTIME, FX_SOURCE, sizeof(struct rec_runtime), sizeof(struct trace_record)}};
+	static const uint8_t zeros[512];
+
+	for (size_t i = 0; i < sizeof(frames) / sizeof(*frames); i++)
+		for (unsigned left = 0; left < 2; left++) {
+			struct fixture fx;
+
+			test_info("frame type %d, %u bytes behind", frames[i].type, left);
+			REQUIRE(fx_open(&fx));
+			fx_frame(&fx, frames[i].type, frames[i].source, zeros,
+				frames[i].head + frames[i].row + left);
+			fx_copy(&fx, TID, 1000, 1050, 64);
+			REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+			/* A runtime's record of zeros is one itself. */
+			CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_INVALID),
+				left + (frames[i].type == REC_RUNTIME));
+			CHECK(fx.result.balanced);
+			fx_free(&fx);
+		}
+}
+
 /* ---- damage ------------------------------------------------------------------------------- */
 
 TEST("ledger: records in a damaged frame are counted as lost there", "[merge]")
