@@ -219,7 +219,8 @@ static void fill_result(struct merger *m)
 		r->ledger[id] = (struct merge_ledger_row){id, m->total.value[id]};
 	r->lost = ledger_lost(&m->total);
 	r->seq_gaps = s->seq_gaps;
-	r->balanced = ledger_balanced(&m->total, s->seq_gaps, s->ended);
+	r->balanced = ledger_balanced(&m->total, s->seq_gaps, s->ended) &&
+		      ledger_complete(&m->total, s->read);
 	r->ended = s->ended;
 	r->end = s->end;
 	r->is_virtual = s->is_virtual;

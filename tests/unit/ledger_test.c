@@ -225,6 +225,16 @@ TEST("ledger: losses before the first and over the end of 32 bits are seen too",
 	fx_free(&fx);
 }
 
+TEST("ledger: the merge has an account of every raw record that was found, or of none too many",
+	"[merge]")
+{
+	struct ledger g = {.value = {[REC_C_MERGE_READ] = 5}};
+
+	CHECK(ledger_complete(&g, 5));
+	CHECK(!ledger_complete(&g, 6));
+	CHECK(!ledger_complete(&g, 4));
+}
+
 /* Runs `ntrace salvage -q` on the fixture in this process; what it said goes to a file. */
 static int salvage(struct fixture *fx, const char *said)
 {
