@@ -238,7 +238,7 @@ static inline uint8_t *put_tail(uint8_t *p, enum ntrace_event_phase phase, uint6
 static uint8_t *put_name(const struct encoder *e, uint8_t *p, const struct item *i, uint64_t value)
 {
 	uint32_t len;
-	const char *name = session_name(e->session, i->source, value, &len);
+	const char *name = session_name(e->session, i->source, value, i->time, &len);
 
 	return len ? attr_text(p, &e->keys[KEY_MODEL_NAME], name, len) : p;
 }
@@ -498,6 +498,8 @@ int encode_step(struct encoder *e, struct process *p, const struct clock_step *s
 		at = attr_signed(at, &e->keys[KEY_OLD_OFFSET], s->old_offset);
 		at = attr_signed(at, &e->keys[KEY_NEW_OFFSET], s->new_offset);
 	}
+	if (time > s->boot_ns)
+		at = attr_decimal(at, &e->keys[KEY_LATE], time - s->boot_ns);
 	finish(p, put_tail(at, PHASE_INSTANT, id));
 	return 0;
 }

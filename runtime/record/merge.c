@@ -118,6 +118,9 @@ static int take_frame(struct merger *m, const struct rec_frame *f, const uint8_t
 	case REC_WATERMARK:
 		rc = ingest_watermark(&m->ingest, f, payload);
 		return rc < 0 ? rc : release(m, ingest_safe(&m->ingest));
+	case REC_NAME:
+		return session_take_name(
+			&m->session, f, payload, ingest_reach(&m->ingest, f->source));
 	case REC_PROCESS:
 		rc = ingest_join(&m->ingest, f->source);
 		if (rc < 0)

@@ -135,7 +135,8 @@ static size_t copy_utf8(char *to, const char *text, size_t len, size_t max)
 }
 
 /* Of names that were said several times the first counts. */
-static int add_name(struct session *s, uint32_t source, uint64_t id, const char *text, size_t len)
+static int add_name(struct session *s, uint32_t source, uint64_t id, const char *text, size_t len,
+	uint64_t from)
 {
 	size_t max = len < SESSION_MAX_NAME ? len : SESSION_MAX_NAME, used;
 	uint64_t place, key = name_key(s, source, id, &place);
@@ -151,19 +152,29 @@ static int add_name(struct session *s, uint32_t source, uint64_t id, const char 
 	if (rc < 0)
 		return rc;
 	used = copy_utf8(s->name_text + s->name_bytes, text, len, max);
-	s->names[s->name_count++] = (struct session_name){
-		.id = id, .source = source, .len = (uint32_t)used, .offset = s->name_bytes};
+	s->names[s->name_count++] = (struct session_name){.id = id,
+		.source = source,
+		.len = (uint32_t)used,
+		.offset = s->name_bytes,
+		.from = from};
 	s->name_bytes += used + 1;
 	return 0;
 }
 
-const char *session_name(const struct session *s, uint16_t source, uint64_t id, uint32_t *ret_len)
+const char *session_name(
+	const struct session *s, uint16_t source, uint64_t id, uint64_t time, uint32_t *ret_len)
 {
+	const struct session_name *n;
 	uint64_t place;
 
 	name_key(s, source, id, &place);
-	*ret_len = place ? s->names[place - 1].len : 0;
-	return place ? s->name_text + s->names[place - 1].offset : "";
+	n = place ? &s->names[place - 1] : NULL;
+	if (!n || time < n->from) {
+		*ret_len = 0;
+		return "";
+	}
+	*ret_len = n->len;
+	return s->name_text + n->offset;
 }
 
 /* ---- one function per frame type ---------------------------------------------------------- */
@@ -303,14 +314,16 @@ static int take_mem(struct session *s, const struct rec_frame *f, const uint8_t 
 	return session_memory(s, f->time_ns, m.pid, m.rss_bytes);
 }
 
-static int take_name(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+int session_take_name(
+	struct session *s, const struct rec_frame *f, const uint8_t *payload, uint64_t from)
 {
 	struct rec_name n;
 
 	if (f->size < sizeof(n))
 		return session_invalid(s);
 	memcpy(&n, payload, sizeof(n));
-	return add_name(s, f->source, n.id, (const char *)payload + sizeof(n), f->size - sizeof(n));
+	return add_name(
+		s, f->source, n.id, (const char *)payload + sizeof(n), f->size - sizeof(n), from);
 }
 
 static int take_end(struct session *s, const struct rec_frame *f, const uint8_t *payload)
@@ -330,7 +343,6 @@ static int (*const takers[])(struct session *, const struct rec_frame *, const u
 	[REC_COUNTERS] = take_counters,
 	[REC_CPU] = take_cpu,
 	[REC_MEM] = take_mem,
-	[REC_NAME] = take_name,
 	[REC_END] = take_end,
 };
 

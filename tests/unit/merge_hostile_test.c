@@ -121,6 +121,78 @@ TEST("stream: a runtime that appears when all others have ended is written in it
 	fx_free(&fx);
 }
 
+/* ---- names and clocks --------------------------------------------------------------------- */
+
+/* Frames of two runtimes; 'n': the first says the name of its model, 'a', 'b': a watermark of the one,
+ * of the other. */
+static bool merge_named(struct fixture *fx, const char *order)
+{
+	if (!fx_open(fx))
+		return false;
+	fx_process(fx, FX_SOURCE + 1, FX_PID + 1);
+	struct trace_record *r = fx_record(fx, TRACE_MODEL_LOAD, TRACE_START, 5, TID, 1000);
+	memcpy(r->data, &(uint64_t){77}, 8);
+	memcpy(r->data + 8, &(uint64_t){77}, 8);
+	r = fx_record(fx, TRACE_MODEL_LOAD, TRACE_STOP, 5, TID, 2000);
+	memcpy(r->data, &(uint64_t){77}, 8);
+	memcpy(r->data + 8, &(uint64_t){77}, 8);
+	fx_records(fx, FX_SOURCE);
+	for (; *order; order++)
+		if (*order == 'n')
+			fx_name(fx, 77, "resnet");
+		else
+			fx_watermark(fx, (uint16_t)(FX_SOURCE + (*order == 'b')), 5000);
+	return fx_merge_one(fx);
+}
+
+TEST("stream: a name is that of its source's records before the next mark, whatever other sources "
+     "say",
+	"[merge]")
+{
+	static const struct {
+		const char *order, *name;
+	} cases[] = {{"nab", "resnet"}, {"nba", "resnet"}, {"bna", "resnet"}, {"anb", ""},
+		{"abn", ""}, {"ban", ""}, {"n", "resnet"}, {"an", ""}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		unsigned named = 0;
+		struct fixture fx;
+
+		test_info("order %s", cases[i].order);
+		REQUIRE(merge_named(&fx, cases[i].order));
+		REQUIRE_EQ(fx.trace.count, 2);
+		for (size_t k = 0; k < fx.trace.count; k++)
+			named += !strcmp(event_attr(&fx.trace.events[k], "model_name"), "resnet");
+		CHECK_EQ(named > 0, *cases[i].name != 0);
+		fx_free(&fx);
+	}
+}
+
+TEST("stream: a clock step that comes behind a watermark of its time says how late it is",
+	"[merge]")
+{
+	for (int late = 0; late < 2; late++) {
+		struct fixture fx;
+		const struct ntrace_event_view *step = NULL;
+
+		REQUIRE(fx_open(&fx));
+		put_span(&fx, FX_SOURCE, 5, 1000, 2000);
+		put_span(&fx, FX_SOURCE, 6, 300000, 400000);
+		if (late)
+			fx_watermark(&fx, FX_SOURCE, 500000);
+		fx_clock(&fx, 100000, 5000000000ll);
+		fx_watermark(&fx, FX_SOURCE, 500000);
+		REQUIRE(fx_merge_one(&fx));
+		for (size_t i = 0; i < fx.trace.count; i++)
+			if (pb_str_is(fx.trace.events[i].hint, "clock_step"))
+				step = &fx.trace.events[i];
+		REQUIRE(step != NULL);
+		CHECK_EQ(step->timestamp, FX_EPOCH + (late ? 400000 : 100000));
+		CHECK_STR(event_attr(step, "late_ns"), late ? "300000" : "");
+		fx_free(&fx);
+	}
+}
+
 /* ---- what waits --------------------------------------------------------------------------- */
 
 #define WAITING (1u << 17) /* of a source, at most */
