@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "agent/agent.h"
+#include "runtime/record/blind.h"
 #include "runtime/record/ledger.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/recording_fixture.h"
@@ -484,4 +485,27 @@ TEST("ledger: a dead recorder's counters catch up with the records that were fou
 	CHECK(fx.result.balanced);
 	CHECK(!fx.result.ended);
 	fx_free(&fx);
+}
+
+TEST("blind: all that can be blind at once has its line, and none is cut off", "[merge]")
+{
+	struct rec_header_info foreign = {.registry_hash = 1, .ioctl_hash = 2};
+	static const char *const hooks[] = {"h", NULL};
+	char lines[BLIND_LINES][BLIND_BYTES];
+	struct session s = {.has_header = true, .process_count = 1, .foreign = UINT64_MAX};
+	struct session_counter counters[] = {{.id = REC_C_AGENT_REFUSED, .value = UINT64_MAX},
+		{.id = REC_C_AGENT_FAILED, .value = UINT64_MAX},
+		{.id = REC_C_AGENT_LEFT_RUNNING, .value = UINT64_MAX}};
+
+	foreign.hooks = hooks;
+	s.header.info = foreign;
+	s.counters = counters;
+	s.counter_count = 3;
+	uint32_t count = blind_lines(&s, UINT64_MAX, lines);
+	CHECK_EQ(count, 12);
+	for (uint32_t i = 0; i < count; i++) {
+		test_info("%s", lines[i]);
+		CHECK(strlen(lines[i]) > 10 && strlen(lines[i]) < BLIND_BYTES - 1);
+	}
+	CHECK(strstr(lines[count - 1], "another request table") != NULL);
 }
