@@ -29,12 +29,13 @@ int ingest_join(struct ingest *in, uint16_t source)
 	if (!s)
 		return -ENOMEM;
 	s->number = source;
+	s->threads.newest.seed = in->session->seed;
 	s->said = s->mark = in->released;
 	s->waiting_min = UINT64_MAX;
 	if (source >= REC_SOURCE_RUNTIME0) {
 		s->newest = calloc(SUBMITS_CORES, sizeof(*s->newest));
 		s->clocks = calloc(SUBMITS_CORES, sizeof(*s->clocks));
-		s->submits = submits_new();
+		s->submits = submits_new(in->session->seed);
 	}
 	in->list[in->source_count++] = in->by_number[source] = s;
 	return source < REC_SOURCE_RUNTIME0 || (s->newest && s->clocks && s->submits) ? 0 : -ENOMEM;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #define FIRST_CAPACITY 64u
 
@@ -93,17 +94,17 @@ static size_t utf8_length(const unsigned char *p, size_t left)
 	return c < least[n] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff ? 0 : n;
 }
 
-static uint64_t mix(uint64_t a, uint64_t b)
+uint64_t session_key(const struct session *s, uint64_t a, uint64_t b)
 {
-	uint64_t h = (a ^ (b * 0xff51afd7ed558ccdull)) * 0xc4ceb9fe1a85ec53ull;
+	uint64_t pair[2] = {a, b};
 
-	return (h ^ h >> 32) | 1;
+	return XXH3_64bits_withSeed(pair, sizeof(pair), s->seed) | 1;
 }
 
 /* Key of the entry in the index, of which the value is the place + 1; keys that collide move on. */
 static uint64_t name_key(const struct session *s, uint32_t source, uint64_t id, uint64_t *ret_place)
 {
-	for (uint64_t key = mix(id, source);; key += 2) {
+	for (uint64_t key = session_key(s, id, source);; key += 2) {
 		const uint64_t *place = map64_find(&s->name_index, key);
 
 		*ret_place = place ? *place : 0;
@@ -247,7 +248,7 @@ static int take_process(struct session *s, const struct rec_frame *f, const uint
 
 static int take_counter(struct session *s, uint16_t source, const struct rec_counter *c)
 {
-	uint64_t key = mix((uint64_t)c->sub << 32 | c->id, source);
+	uint64_t key = session_key(s, (uint64_t)c->sub << 32 | c->id, source);
 	const uint64_t *place;
 	int rc;
 

@@ -80,6 +80,7 @@ struct session {
 	size_t process_count; /* that have files; known at the end */
 	uint64_t seq_gaps;
 	uint64_t foreign; /* records whose thread has no id of the host */
+	uint64_t seed; /* of all tables with keys from the recording; set before the first frame */
 	bool has_header, is_virtual, ended, has_runtime;
 	struct rec_end end;
 	struct rec_damage damage;
@@ -96,6 +97,8 @@ void session_free(struct session *s);
 /* Takes a frame; those with events are left alone.  0 or -ENOMEM.  A payload that cannot be is
  * counted as one invalid record. */
 int session_frame(struct session *s, const struct rec_frame *f, const uint8_t *payload);
+/* Key for a table of a pair, which nobody can choose who does not know the seed.  Not 0. */
+uint64_t session_key(const struct session *s, uint64_t a, uint64_t b);
 /* A payload or record that cannot be. */
 int session_invalid(struct session *s);
 /* How many rows of a size are in a payload; what is left over behind them is counted as invalid. */

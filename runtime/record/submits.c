@@ -98,12 +98,13 @@ struct submits {
 	uint64_t gaps[SUBMITS_CORES], all_gaps;
 };
 
-struct submits *submits_new(void)
+struct submits *submits_new(uint64_t seed)
 {
 	struct submits *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
+	s->tids.seed = seed;
 	s->waits = calloc(WAITS, sizeof(*s->waits));
 	s->heads = calloc(WAITS, sizeof(*s->heads));
 	s->recent = calloc(SUBMITS_CORES, sizeof(*s->recent));

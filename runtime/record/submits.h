@@ -21,7 +21,8 @@
 
 struct submits;
 
-struct submits *submits_new(void);
+/* seed: of map64.  NULL when memory is short. */
+struct submits *submits_new(uint64_t seed);
 void submits_free(struct submits *s);
 
 /* A start and a stop of the types that matter (submits_wanted), by their pair.  core: + 1, 0 unknown.

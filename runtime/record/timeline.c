@@ -63,7 +63,7 @@ void timeline_free(struct timeline *t)
 /* Stacks that are empty are forgotten when there are many: threads come and go. */
 static int forget_threads(struct timeline *t)
 {
-	struct map64 kept = {0};
+	struct map64 kept = {.seed = t->threads.seed};
 	size_t count = 0;
 
 	for (size_t i = 0; t->threads.bits && i <= map64_mask(&t->threads); i++) {

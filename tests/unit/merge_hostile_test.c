@@ -345,3 +345,66 @@ TEST("stream: threads are forgotten when the mark has passed what they did", "[m
 		front_free(&f);
 	}
 }
+
+/* ---- tables ------------------------------------------------------------------------------- */
+
+/* How far from its home the entry that is furthest from it stands. */
+static size_t furthest(const struct map64 *m)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; m->bits && i <= map64_mask(m); i++) {
+		size_t far = (i - map64_place(m, m->entries[i].key)) & map64_mask(m);
+
+		if (m->entries[i].key && far > most)
+			most = far;
+	}
+	return most;
+}
+
+/* Keys whose products with the table's factor are neighbours. */
+static uint64_t neighbour(uint64_t i)
+{
+	uint64_t inverse =
+		0x9e3779b97f4a7c15ull; /* Newton: each step doubles the bits that are right */
+
+	for (unsigned n = 0; n < 6; n++)
+		inverse *= 2 - 0x9e3779b97f4a7c15ull * inverse;
+	return i * inverse;
+}
+
+TEST("map64: keys that are made for one place stand far apart, and elsewhere with another seed",
+	"[merge]")
+{
+	size_t same = 0;
+
+	for (uint64_t seed = 0; seed < 2; seed++) {
+		struct map64 m = {.seed = seed * 0x123456789abcdefull};
+
+		for (uint64_t i = 1; i <= 20000; i++)
+			REQUIRE_EQ(map64_put(&m, neighbour(i), i), 0);
+		CHECK(furthest(&m) < 200);
+		for (uint64_t i = 1; i <= 20000; i++) {
+			struct map64 other = {.bits = m.bits, .seed = 77};
+
+			same += map64_place(&m, neighbour(i)) == map64_place(&other, neighbour(i));
+		}
+		map64_free(&m);
+	}
+	CHECK(same < 100);
+}
+
+TEST("hostile: what the keys of names are cannot be told without the recording's beginning",
+	"[merge]")
+{
+	struct session a = {.seed = 1}, b = {.seed = 2};
+	unsigned same = 0, next = 0;
+
+	for (uint64_t i = 0; i < 1000; i++) {
+		same += session_key(&a, i, 2) == session_key(&b, i, 2);
+		next += session_key(&a, i, 2) + 2 == session_key(&a, i + 1, 2);
+		CHECK(session_key(&a, i, 2) != 0);
+	}
+	CHECK_EQ(same, 0);
+	CHECK_EQ(next, 0);
+}
