@@ -113,7 +113,7 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 			(unsigned long long)m.damage.cut_bytes);
 		rc = EXIT_DATA;
 	}
-	if (m.ended && !m.balanced) {
+	if (!m.balanced) {
 		agent_message("%s: the ledger does not balance", name);
 		rc = EXIT_DATA;
 	}

@@ -13,7 +13,7 @@
 
 struct lines {
 	char (*text)[BLIND_BYTES];
-	uint32_t count;
+	uint32_t count, dropped;
 };
 
 static void add(struct lines *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -22,8 +22,10 @@ static void add(struct lines *s, const char *format, ...)
 {
 	va_list ap;
 
-	if (s->count == BLIND_LINES)
+	if (s->count == BLIND_LINES) {
+		s->dropped++;
 		return;
+	}
 	va_start(ap, format);
 	vsnprintf(s->text[s->count++], BLIND_BYTES, format, ap);
 	va_end(ap);
@@ -129,5 +131,8 @@ uint32_t blind_lines(
 	if (!l->ended)
 		add(&s, "the last 100 ms before the recorder died");
 	about_tables(&s, l);
+	if (s.dropped) /* its own place was another line's */
+		snprintf(lines[BLIND_LINES - 1], BLIND_BYTES, "%" PRIu32 " things more",
+			s.dropped + 1);
 	return s.count;
 }

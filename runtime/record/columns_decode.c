@@ -17,7 +17,7 @@ static const uint64_t masks[16] = {0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffff
 /* A column being read. */
 struct source {
 	const uint8_t *lengths, *bytes, *end; /* NULL: zeros */
-	size_t values;
+	size_t values, count;		      /* read so far, in all */
 };
 
 /* The next difference.  May read up to 8 bytes behind `bytes`, which runs at most 15 ahead per
@@ -104,7 +104,8 @@ static int decode_arguments(const struct context *x, struct source *s, unsigned 
 		const uint8_t *reference = x->same[i];
 		unsigned count = argument_count(record), known = argument_count(reference);
 
-		if (s->bytes > s->end)
+		/* How many there are follows from the size of the payload; records may say more. */
+		if (s->bytes > s->end || count > s->count - s->values)
 			return -EBADMSG;
 		for (unsigned k = 0; k < count; k++) {
 			size_t at = sizeof(struct nev_ioctl) + k * sizeof(uint64_t);
@@ -194,7 +195,7 @@ static int find_columns(const struct layout *l, const struct coded_head *head,
 		size_t values = k == l->count ? arguments : head->records;
 		uint32_t bytes;
 
-		sources[k] = (struct source){NULL, NULL, NULL, 0};
+		sources[k] = (struct source){.count = values};
 		if (!(head->columns >> k & 1))
 			continue;
 		memcpy(&bytes, sizes, sizeof(bytes));

@@ -22,6 +22,7 @@
 
 #define DEVICE_DRIFT_PPB 100000u   /* 100 ppm: what two crystals may differ by */
 #define DEVICE_RESET_PPB 10000000u /* 1 % */
+#define DEVICE_ERROR_NS 1000000u   /* allowed for while no point has come */
 #define DEVICE_POINTS 16u	   /* kept: the newest */
 
 /* The device clock showed `nc` between host - bound and host + bound. */

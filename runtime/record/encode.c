@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/errno_name.h"
 #include "runtime/record/encode_attr.h"
 #include "runtime/trace/event_registry.h"
 
@@ -191,10 +192,10 @@ static inline uint8_t *put_text(uint8_t *p, const struct attr_key *k, const char
 	return attr_text(p, k, text, strlen(text));
 }
 
-/* The name of a -errno, or its number where the C library has no name. */
+/* The name of a -errno, or its number when it has none. */
 static uint8_t *put_errno(uint8_t *p, const struct attr_key *k, int32_t error)
 {
-	const char *name = strerrorname_np(-error);
+	const char *name = errno_name(-(int64_t)error);
 
 	return name ? put_text(p, k, name) : attr_signed(p, k, -(int64_t)error);
 }
@@ -237,7 +238,7 @@ static inline uint8_t *put_tail(uint8_t *p, enum ntrace_event_phase phase, uint6
 static uint8_t *put_name(const struct encoder *e, uint8_t *p, const struct item *i, uint64_t value)
 {
 	uint32_t len;
-	const char *name = session_name(e->session, i->source, value, &len);
+	const char *name = session_name(e->session, i->source, value, i->time, &len);
 
 	return len ? attr_text(p, &e->keys[KEY_MODEL_NAME], name, len) : p;
 }
@@ -497,6 +498,8 @@ int encode_step(struct encoder *e, struct process *p, const struct clock_step *s
 		at = attr_signed(at, &e->keys[KEY_OLD_OFFSET], s->old_offset);
 		at = attr_signed(at, &e->keys[KEY_NEW_OFFSET], s->new_offset);
 	}
+	if (time > s->boot_ns)
+		at = attr_decimal(at, &e->keys[KEY_LATE], time - s->boot_ns);
 	finish(p, put_tail(at, PHASE_INSTANT, id));
 	return 0;
 }

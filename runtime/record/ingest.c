@@ -11,14 +11,15 @@
  * WATERMARK.  A source's mark is its newest watermark, held back by device runs that are still
  * awaited (submits.c).  Items older than the marks of all sources are written (held.c orders them).
  * A time equal to the mark may still come, so it is not yet safe.  A source holds the others back from
- * its first frame on.  A call that is open for long does not: the hooks announce it, and its
- * start is written when it is announced.
+ * its first frame on until it says that nothing at all will come (all ones).  A call that is open for
+ * long does not: the hooks announce it, and its start is written when it is announced.
  *
  * LATE.  A record older than its own source's mark breaks its source's word.  Its place has perhaps been
  * written past; how far depends on the others, but its own mark has certainly not been passed.  So it is
  * moved there: it takes the time of the mark, `late_ns` says by how much it was moved, and a span's
  * duration is that between start and stop as they are written.  A stop never stands before its
- * start, so it moves on with it.
+ * start, so it moves on with it.  A record of a source that had nothing more to come has no place that
+ * its source alone could tell, so it is one that cannot be.
  *
  * PAIRS.  Start and stop find each other by source and id when they are read; all that the stop must say
  * of its start is then copied into it.  A stop whose start has not come (rings are drained one after
@@ -27,7 +28,8 @@
  * If the stop came before the mark passed the start, that is noted in the start (COMPLETE): whoever
  * walks the items in order of time then knows that the span ends, and need not guess.
  *
- * Nothing here grows with the length of the recording but these bits, 64 bytes for 512 ids.
+ * Nothing here grows with the length of the recording but these bits, 64 bytes for 512 ids.  What waits
+ * for a start, a stop or a submit is bounded for each source (ingest_marks.c).
  */
 #include "runtime/record/ingest.h"
 
@@ -73,6 +75,7 @@ void ingest_free(struct ingest *in)
 	free(in->free_spans);
 	free(in->id_pages);
 	free(in->cpus);
+	free(in->last_calls);
 	free(in->layouts);
 	map64_free(&in->pairs);
 	map64_free(&in->id_index);
@@ -81,153 +84,19 @@ void ingest_free(struct ingest *in)
 	memset(in, 0, sizeof(*in));
 }
 
-/* ---- sources and watermarks --------------------------------------------------------------- */
-
-int ingest_join(struct ingest *in, uint16_t source)
-{
-	struct ingest_source *s;
-
-	if (in->by_number[source])
-		return 0;
-	if (session_grow(&in->list, &in->source_cap, in->source_count + 1, sizeof(*in->list)) < 0)
-		return -ENOMEM;
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return -ENOMEM;
-	s->number = source;
-	s->said = s->mark = in->released;
-	if (source >= REC_SOURCE_RUNTIME0) {
-		s->newest = calloc(SUBMITS_CORES, sizeof(*s->newest));
-		s->clocks = calloc(SUBMITS_CORES, sizeof(*s->clocks));
-		s->submits = submits_new();
-	}
-	in->list[in->source_count++] = in->by_number[source] = s;
-	return source < REC_SOURCE_RUNTIME0 || (s->newest && s->clocks && s->submits) ? 0 : -ENOMEM;
-}
-
-void ingest_place(struct ingest *in, struct ingest_source *s, struct item *item, uint64_t time)
-{
-	struct process *p = &in->processes->list[item->process];
-
-	item->time = time;
-	item->late_ns = 0;
-	if (time >= s->mark)
-		return;
-	item->time = s->mark;
-	item->late_ns = s->mark - time;
-	p->late++;
-	p->late_ns += item->late_ns;
-}
-
-/* Puts what waits and is older than the mark that is to come. */
-static int settle(struct ingest *in, struct ingest_source *s, uint64_t mark)
-{
-	size_t kept = 0;
-	int rc = 0;
-
-	for (size_t i = 0; i < s->waiting_count; i++) {
-		struct waiting *w = &s->waiting[i];
-
-		if (!w->item)
-			continue; /* its start came */
-		if (w->item->time >= mark || rc < 0) {
-			s->waiting[kept++] = *w;
-			continue;
-		}
-		if (w->what == WAIT_STOP) {
-			rc = ingest_device_start(in, s, w->item);
-			continue;
-		}
-		if (w->what == WAIT_SUBMIT) {
-			if (submits_exact(s->submits, &w->of, &w->item->other))
-				w->item->flags |= ITEM_LINK | ITEM_EXACT;
-		} else {
-			uint64_t *place = map64_find(&in->pairs, w->item->pair);
-
-			if (place && in->open_spans[*place].item == w->item) {
-				ingest_give_span(in, *place);
-				map64_remove(&in->pairs, w->item->pair);
-			}
-			w->item->kind = ITEM_LOST;
-		}
-		rc = held_put(in->held, w->item);
-	}
-	s->waiting_count = kept;
-	return rc;
-}
-
-static int advance(struct ingest *in, struct ingest_source *s)
-{
-	uint64_t mark = s->said;
-	int rc;
-
-	if (s->submits && mark != UINT64_MAX && submits_hold(s->submits) < mark)
-		mark = submits_hold(s->submits);
-	if (mark <= s->mark)
-		return 0;
-	rc = settle(in, s, mark);
-	s->mark = mark;
-	return rc;
-}
-
-int ingest_threads(struct ingest *in, const struct rec_frame *f, const uint8_t *payload)
-{
-	struct ingest_source *s;
-	int rc = ingest_join(in, f->source);
-
-	if (rc < 0)
-		return rc;
-	s = in->by_number[f->source];
-	s->foreign = true;
-	for (size_t at = 0; rc >= 0 && f->size - at >= sizeof(struct rec_thread);
-		at += sizeof(struct rec_thread)) {
-		struct rec_thread t;
-
-		memcpy(&t, payload + at, sizeof(t));
-		if (t.host_tid && t.host_tid < TID_FOREIGN)
-			rc = thread_map_add(&s->threads, &t);
-	}
-	return rc < 0 ? rc : 0;
-}
-
-int ingest_watermark(struct ingest *in, const struct rec_frame *f, const uint8_t *payload)
-{
-	uint64_t mark;
-	int rc;
-
-	if (f->size < sizeof(mark))
-		return session_invalid(in->session);
-	memcpy(&mark, payload, sizeof(mark));
-	rc = ingest_join(in, f->source);
-	if (rc < 0)
-		return rc;
-	if (mark > in->by_number[f->source]->said)
-		in->by_number[f->source]->said = mark;
-	return advance(in, in->by_number[f->source]);
-}
+/* ---- the end ------------------------------------------------------------------------------ */
 
 int ingest_end(struct ingest *in)
 {
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < in->source_count; i++) {
-		in->list[i]->said = UINT64_MAX;
-		rc = advance(in, in->list[i]);
-	}
+	for (size_t i = 0; rc == 0 && i < in->source_count; i++)
+		if (!in->list[i]->ended)
+			rc = ingest_end_source(in, in->list[i]);
 	for (size_t i = 0; i < CPU_COUNT; i++)
 		if (in->cpus[i].expected > in->cpus[i].count)
 			in->session->seq_gaps += in->cpus[i].expected - in->cpus[i].count;
 	return rc;
-}
-
-uint64_t ingest_safe(const struct ingest *in)
-{
-	uint64_t safe = UINT64_MAX;
-
-	for (size_t i = 0; i < in->source_count; i++)
-		if (in->list[i]->mark < safe)
-			safe = in->list[i]->mark;
-	return in->source_count ? safe : 0;
 }
 
 /* ---- spans that are open ------------------------------------------------------------------ */
@@ -335,6 +204,27 @@ static void fill(struct item *i, const struct ingest_source *s, const struct tra
 	memcpy(i->data, r->data, sizeof(i->data));
 }
 
+int ingest_threads(struct ingest *in, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct ingest_source *s;
+	int rc = ingest_join(in, f->source);
+
+	if (rc < 0)
+		return rc;
+	s = in->by_number[f->source];
+	s->foreign = true;
+	for (size_t n = session_rows(in->session, f->size, sizeof(struct rec_thread));
+		rc >= 0 && n > 0; n--) {
+		struct rec_thread t;
+
+		memcpy(&t, payload, sizeof(t));
+		payload += sizeof(t);
+		if (t.host_tid && t.host_tid < TID_FOREIGN)
+			rc = thread_map_add(&s->threads, &t);
+	}
+	return rc < 0 ? rc : 0;
+}
+
 static uint64_t exec_id_of(const struct item *i)
 {
 	const struct trace_event_info *info = trace_event_info(i->type);
@@ -345,45 +235,23 @@ static uint64_t exec_id_of(const struct item *i)
 	return 0;
 }
 
-int ingest_wait(struct ingest_source *s, const struct waiting *w)
-{
-	if (session_grow(&s->waiting, &s->waiting_cap, s->waiting_count + 1, sizeof(*w)) < 0)
-		return -ENOMEM;
-	s->waiting[s->waiting_count++] = *w;
-	return 0;
-}
-
-void ingest_wake(struct ingest_source *s, const struct item *item)
-{
-	size_t w = s->waiting_count;
-
-	while (w > 0 && s->waiting[w - 1].item != item)
-		w--;
-	if (w == s->waiting_count && w > 0)
-		s->waiting_count--;
-	else if (w > 0)
-		s->waiting[w - 1].item = NULL;
-}
-
 /* The stop of a device run: put at once when its submit is certain. */
 static int put_run(
 	struct ingest *in, struct ingest_source *s, struct item *i, const struct open_span *o)
 {
-	struct waiting w = {.item = i,
-		.what = WAIT_SUBMIT,
-		.of = {.core = i->place,
-			.exec_id = (uint32_t)o->exec_id,
-			.start = i->start,
-			.end = i->time}};
+	struct submits_run run = {.core = i->place,
+		.exec_id = (uint32_t)o->exec_id,
+		.start = i->start,
+		.end = i->time};
 
 	i->other = o->link;
-	if (o->link || submits_exact(s->submits, &w.of, &i->other)) {
+	if (o->link || submits_exact(s->submits, &run, &i->other)) {
 		i->flags |= ITEM_LINK | ITEM_EXACT;
 		return held_put(in->held, i);
 	}
-	if (submits_inferred(s->submits, &w.of, &i->other))
+	if (submits_inferred(s->submits, &run, &i->other))
 		i->flags |= ITEM_LINK;
-	return ingest_wait(s, &w);
+	return ingest_wait_submit(in, s, i, &run);
 }
 
 int ingest_put_stop(
@@ -436,7 +304,6 @@ int ingest_put_stop(
 static int put_start(struct ingest *in, struct ingest_source *s, struct item *i, uint64_t told)
 {
 	uint64_t *known = map64_find(&in->pairs, i->pair), index = known ? *known : UINT64_MAX;
-	struct item *orphan = known ? in->open_spans[index].item : NULL;
 	struct open_span o = {.start = i->time,
 		.told = told,
 		.seq = i->seq,
@@ -465,10 +332,10 @@ static int put_start(struct ingest *in, struct ingest_source *s, struct item *i,
 		in->open_spans[index] = o;
 		return map64_put(&in->pairs, i->pair, index);
 	}
+	struct item *orphan = ingest_wake(in, s, index);
 	ingest_give_span(in, index);
 	map64_remove(&in->pairs, i->pair);
-	ingest_wake(s, orphan);
-	return ingest_put_stop(in, s, orphan, &o);
+	return orphan ? ingest_put_stop(in, s, orphan, &o) : -ENOMEM;
 }
 
 static int take_start(struct ingest *in, struct ingest_source *s, struct item *i, uint64_t told)
@@ -487,15 +354,8 @@ static int take_stop(struct ingest *in, struct ingest_source *s, struct item *i)
 	struct open_span o;
 
 	i->kind = ITEM_STOP;
-	if (!known) {
-		index = ingest_take_span(in);
-		if (index == UINT64_MAX)
-			return -ENOMEM;
-		in->open_spans[index] = (struct open_span){.item = i, .orphan = true};
-		if (map64_put(&in->pairs, i->pair, index) < 0)
-			return -ENOMEM;
-		return ingest_wait(s, &(struct waiting){.item = i, .what = WAIT_START});
-	}
+	if (!known)
+		return ingest_wait_span(in, s, i, WAIT_START, &(struct open_span){.orphan = true});
 	index = *known;
 	if (in->open_spans[index].hardware)
 		return ingest_device_stop(in, s, i, i->time - i->late_ns);
@@ -565,7 +425,7 @@ int ingest_runtime(struct ingest *in, const struct rec_frame *f, const uint8_t *
 		return rc;
 	s = in->by_number[f->source];
 	body = f->size - sizeof(struct rec_runtime);
-	count = body / sizeof(struct trace_record);
+	count = session_rows(session, body, sizeof(struct trace_record));
 	payload += sizeof(struct rec_runtime);
 	session->read += count;
 	session->read_done += count;
@@ -574,7 +434,7 @@ int ingest_runtime(struct ingest *in, const struct rec_frame *f, const uint8_t *
 		struct trace_record r;
 
 		memcpy(&r, payload, sizeof(r));
-		if (!possible || !record_valid(in, &r)) {
+		if (!possible || s->ended || !record_valid(in, &r)) {
 			session->invalid++;
 			continue;
 		}
@@ -582,9 +442,8 @@ int ingest_runtime(struct ingest *in, const struct rec_frame *f, const uint8_t *
 			rc = find_process(in, s);
 		if (rc == 0)
 			rc = take_record(in, s, &r);
-		in->processes->list[s->process].read += rc == 0;
+		if (rc == 0)
+			in->processes->list[s->process].read++;
 	}
-	if (rc == 0 && body % sizeof(struct trace_record))
-		session_invalid(session);
 	return rc;
 }

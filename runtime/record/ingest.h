@@ -26,9 +26,11 @@ enum waiting_for {
 };
 
 struct waiting {
-	struct item *item; /* NULL: what it waited for came */
-	enum waiting_for what;
+	struct item item; /* a copy: what waits for long must not keep a page of the queue */
 	struct submits_run of;
+	uint32_t span; /* of open_spans, which knows its place; not of a run */
+	uint8_t what;  /* enum waiting_for */
+	bool gone;     /* what it waited for came */
 };
 
 /* Where in the payload of an event type the device's time stands, by phase; 0xff: nowhere. */
@@ -41,21 +43,24 @@ struct ingest_source {
 	bool has_process;
 	bool foreign; /* its process is in another pid namespace: threads says which are which */
 	uint32_t process;
-	uint64_t said;	  /* newest watermark of its own */
+	bool ended;	  /* it said that nothing at all will come: it holds nobody back */
+	uint64_t said;	  /* newest watermark of its own, but for that */
 	uint64_t mark;	  /* what counts: held back by runs that are awaited */
 	uint64_t *newest; /* by core: id of the last record */
 	uint32_t *clocks; /* by core: place + 1 in session->device_clocks */
 	struct submits *submits;
 	struct thread_map threads;
-	struct waiting *waiting;
+	struct waiting *waiting; /* in the order in which they came */
 	size_t waiting_count, waiting_cap;
+	uint64_t waiting_min; /* no item that waits is older */
 };
 
 /* A span of which only the start has come (or only the stop: orphan). */
 struct open_span {
 	uint64_t start, told; /* as written, as recorded */
 	uint64_t seq;
-	struct item *item; /* the start's in the queue, or the orphan's */
+	struct item *item; /* the start's in the queue, once it is there */
+	size_t waiting;	   /* place of the start or the orphan, while it waits */
 	uint64_t exec_id;
 	/* Of a device: its start before it was moved to its submit, the bound of that, the submit. */
 	uint64_t before, bound, link;
@@ -63,6 +68,12 @@ struct open_span {
 	uint16_t place, type;
 	bool orphan, hardware, corrected;
 	uint8_t judged; /* of a device: enum item_kind of its start, ITEM_KINDS: it waits */
+};
+
+/* The call of a thread that ended last. */
+struct last_call {
+	uint64_t start, end;
+	uint32_t tid;
 };
 
 struct id_page;
@@ -92,7 +103,9 @@ struct ingest {
 	uint64_t id_last, id_last_page; /* the page of the last look-up */
 
 	struct map64 announced; /* (thread, start) -> open_spans of calls */
-	struct map64 last_done; /* thread -> start of the call that ended last */
+	struct map64 last_done; /* thread -> last_calls */
+	struct last_call *last_calls;
+	size_t last_count, last_cap;
 	struct cpu_sequence *cpus;
 	struct device_layout *layouts; /* by event type */
 	uint64_t calls;
@@ -114,6 +127,8 @@ int ingest_watermark(struct ingest *in, const struct rec_frame *f, const uint8_t
 int ingest_end(struct ingest *in);
 /* Everything before this has been put. */
 uint64_t ingest_safe(const struct ingest *in);
+/* Nothing of a source from this time on has been written, whatever the other sources said. */
+uint64_t ingest_reach(const struct ingest *in, uint16_t source);
 
 /* ---- ingest_kernel.c, for ingest.c and back ------------------------------------------------- */
 
@@ -124,12 +139,22 @@ void ingest_give_span(struct ingest *in, uint64_t index);
 
 /* Marks an id as used: 1 it was already, 0 it was not, -ENOMEM. */
 int ingest_use_id(struct ingest *in, uint64_t pair);
-int ingest_wait(struct ingest_source *s, const struct waiting *w);
-/* Forgets the item that waits; what it waited for came. */
-void ingest_wake(struct ingest_source *s, const struct item *item);
 /* A stop that has its start, which was put. */
 int ingest_put_stop(
 	struct ingest *in, struct ingest_source *s, struct item *i, const struct open_span *o);
+
+/* ---- ingest_marks.c, for the others ------------------------------------------------------------ */
+
+/* What the open span is known by waits for the other end.  Takes the item.  0 or -errno. */
+int ingest_wait_span(struct ingest *in, struct ingest_source *s, struct item *i,
+	enum waiting_for what, const struct open_span *o);
+/* The stop of a device run waits for a wait that tells its submit. */
+int ingest_wait_submit(
+	struct ingest *in, struct ingest_source *s, struct item *i, const struct submits_run *run);
+/* What the item of an open span waited for came: gives it back, NULL when memory is short. */
+struct item *ingest_wake(struct ingest *in, struct ingest_source *s, uint64_t span);
+/* Nothing more will come from a source.  Its mark stays where it was. */
+int ingest_end_source(struct ingest *in, struct ingest_source *s);
 
 /* ---- ingest_device.c ------------------------------------------------------------------------ */
 
@@ -139,6 +164,8 @@ int ingest_device(
 	struct ingest *in, struct ingest_source *s, struct item *i, const struct trace_record *r);
 /* A stop, perhaps of another type, whose start is that of a hardware event. */
 int ingest_device_stop(struct ingest *in, struct ingest_source *s, struct item *i, uint64_t told);
+/* What a device run that is awaited holds the source's mark to; all ones: none is. */
+uint64_t ingest_device_hold(const struct ingest *in, const struct ingest_source *s);
 /* Puts the start of a device's span that waits for its stop. */
 int ingest_device_start(struct ingest *in, struct ingest_source *s, struct item *i);
 

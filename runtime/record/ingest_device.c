@@ -28,7 +28,7 @@
 #include "runtime/trace/event_registry.h"
 
 #define NOWHERE 0xffu
-#define CLOCK_ERROR_NS 1000000u /* allowed while no sync point has come */
+#define MAX_SLACK_NS 1000000000u /* for a clock that is known worse nothing is held back longer */
 
 /* What is known of a time of an event. */
 struct times {
@@ -172,6 +172,30 @@ static uint64_t state_bound(
 	return bound;
 }
 
+struct slack_ctx {
+	const struct ingest *in;
+	const struct ingest_source *s;
+};
+
+/* How much earlier than its submit a run of a core may seem to start. */
+static uint64_t slack_of(const void *ctx, uint32_t core, uint64_t time)
+{
+	const struct slack_ctx *x = ctx;
+	const struct device_clock *c = clock_of(x->in, x->s, (uint16_t)core);
+	uint64_t slack = c ? device_clock_radius_at(c, time) : 0;
+
+	if (slack < DEVICE_ERROR_NS)
+		slack = DEVICE_ERROR_NS;
+	return slack < MAX_SLACK_NS ? slack : MAX_SLACK_NS;
+}
+
+uint64_t ingest_device_hold(const struct ingest *in, const struct ingest_source *s)
+{
+	struct slack_ctx x = {in, s};
+
+	return submits_hold(s->submits, slack_of, &x);
+}
+
 /* ---- judgement ---------------------------------------------------------------------------- */
 
 static bool can_be(const struct ingest *in, const struct times *t)
@@ -194,7 +218,7 @@ static unsigned judge_times(
 
 static uint64_t allowance(const struct times *t)
 {
-	return t->bound == ITEM_BOUND_UNKNOWN ? CLOCK_ERROR_NS : t->bound;
+	return t->bound == ITEM_BOUND_UNKNOWN ? DEVICE_ERROR_NS : t->bound;
 }
 
 /* What came before a device run and after it. */
@@ -331,6 +355,7 @@ static int put_start(struct ingest *in, struct ingest_source *s, struct item *i,
 	o->link = v->submit;
 	o->judged = ITEM_START;
 	o->corrected = t->corrected;
+	o->item = i;
 	o->generation = in->held->generation; /* before the put, which may send it away at once */
 	return held_put(in->held, i);
 }
@@ -394,7 +419,6 @@ static int take_start(struct ingest *in, struct ingest_source *s, struct item *i
 	struct open_span o = {.start = told,
 		.told = told,
 		.seq = i->seq,
-		.item = i,
 		.tid = i->tid,
 		.place = i->place,
 		.type = i->type,
@@ -415,22 +439,15 @@ static int take_start(struct ingest *in, struct ingest_source *s, struct item *i
 	i->kind = ITEM_START;
 	o.exec_id = i->type == TRACE_DEVICE_EXEC ? exec_id_of(i) : 0;
 	if (known) { /* the stop came first */
-		struct item *stop = in->open_spans[index].item;
+		struct item *stop = ingest_wake(in, s, index);
 
 		ingest_give_span(in, index);
 		map64_remove(&in->pairs, i->pair);
-		ingest_wake(s, stop);
-		return take_span(in, s, i, &o, stop, stop->time - stop->late_ns);
+		return stop ? take_span(in, s, i, &o, stop, stop->time - stop->late_ns) : -ENOMEM;
 	}
 	/* Until it is judged it waits where it says, or with what comes next. */
 	i->time = valid ? told : collected_at(in, s, i->core, 0);
-	index = ingest_take_span(in);
-	if (index == UINT64_MAX)
-		return -ENOMEM;
-	in->open_spans[index] = o;
-	if (map64_put(&in->pairs, i->pair, index) < 0)
-		return -ENOMEM;
-	return ingest_wait(s, &(struct waiting){.item = i, .what = WAIT_STOP});
+	return ingest_wait_span(in, s, i, WAIT_STOP, &o);
 }
 
 /* The stop of a span of which the start was put, or quarantined, before. */
@@ -487,23 +504,18 @@ int ingest_device_stop(struct ingest *in, struct ingest_source *s, struct item *
 		ingest_place(in, s, i, told);
 		if (known) /* the first one has the better claim to the start */
 			return held_put(in->held, i);
-		index = ingest_take_span(in);
-		if (index == UINT64_MAX)
-			return -ENOMEM;
-		in->open_spans[index] = (struct open_span){.item = i, .orphan = true};
-		if (map64_put(&in->pairs, i->pair, index) < 0)
-			return -ENOMEM;
-		return ingest_wait(s, &(struct waiting){.item = i, .what = WAIT_START});
+		return ingest_wait_span(in, s, i, WAIT_START, &(struct open_span){.orphan = true});
 	}
 	index = *known;
 	o = in->open_spans[index];
+	if (o.hardware && o.judged == ITEM_KINDS && !(o.item = ingest_wake(in, s, index)))
+		return -ENOMEM;
 	ingest_give_span(in, index);
 	map64_remove(&in->pairs, i->pair);
 	if (!o.hardware)
 		return take_other_stop(in, s, i, &o, told);
 	if (o.judged != ITEM_KINDS)
 		return take_late_stop(in, s, i, &o, told);
-	ingest_wake(s, o.item);
 	return take_span(in, s, o.item, &o, i, told);
 }
 

@@ -5,13 +5,15 @@
  * The hooks give one record per finished call, which is a start and a stop at once.  A call that has
  * been open for long is announced: its start is an item by itself then, with its arguments, and the
  * record that comes when it ends is the stop alone.  That the two belong together is known by thread
- * and time of the start.  A second announcement of a call says nothing new.
+ * and time of the start.  A second announcement of a call says nothing new, also when the call has ended
+ * meanwhile: each thread's last call is remembered until the mark has passed its end.
  */
 #include "runtime/record/ingest.h"
 
 #include <errno.h>
 #include <string.h>
 
+#define MANY_THREADS 4096u
 #define CPU_OF_READER 0xffffu /* records made by the reader, not by BPF */
 
 /* Each CPU counts its records from 0, those that found no room too.  32 bits wrap; neighbours are
@@ -45,6 +47,57 @@ static struct open_span *find_announced(struct ingest *in, const struct nev_ioct
 	return o && o->told == e->start_ns && o->tid == e->tid ? o : NULL;
 }
 
+/* Forgets calls of which no announcement can come any more. */
+static int forget_calls(struct ingest *in, const struct ingest_source *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < in->last_count; i++) {
+		const struct last_call *l = &in->last_calls[i];
+		uint64_t key = (uint64_t)l->tid + 1;
+
+		if (l->end < s->mark) {
+			map64_remove(&in->last_done, key);
+			continue;
+		}
+		in->last_calls[kept] = *l;
+		*map64_find(&in->last_done, key) = kept++;
+	}
+	in->last_count = kept;
+	/* Few that were forgotten are no reason to look again soon. */
+	return kept > in->last_cap / 2 ? session_grow(&in->last_calls, &in->last_cap,
+						 in->last_cap + 1, sizeof(*in->last_calls))
+				       : 0;
+}
+
+/* Notes the last call of a thread. */
+static int note_done(struct ingest *in, const struct ingest_source *s, const struct nev_ioctl *e)
+{
+	struct last_call call = {e->start_ns, e->start_ns + e->duration_ns, e->tid};
+	uint64_t *place = map64_find(&in->last_done, (uint64_t)e->tid + 1);
+
+	if (place) {
+		in->last_calls[*place] = call;
+		return 0;
+	}
+	if (in->last_count == in->last_cap && in->last_count >= MANY_THREADS &&
+		forget_calls(in, s) < 0)
+		return -ENOMEM;
+	if (session_grow(&in->last_calls, &in->last_cap, in->last_count + 1,
+		    sizeof(*in->last_calls)) < 0)
+		return -ENOMEM;
+	in->last_calls[in->last_count] = call;
+	return map64_put(&in->last_done, (uint64_t)e->tid + 1, in->last_count++);
+}
+
+/* Has this call ended already? */
+static bool is_done(const struct ingest *in, const struct nev_ioctl *e)
+{
+	const uint64_t *place = map64_find(&in->last_done, (uint64_t)e->tid + 1);
+
+	return place && in->last_calls[*place].start == e->start_ns;
+}
+
 static struct item *new_item(struct ingest *in, const struct nev_ioctl *e, const uint8_t *args,
 	uint32_t process, enum item_kind kind)
 {
@@ -72,11 +125,10 @@ static struct item *new_item(struct ingest *in, const struct nev_ioctl *e, const
 static int take_announcement(struct ingest *in, struct ingest_source *s, const struct nev_ioctl *e,
 	const uint8_t *args, uint32_t process)
 {
-	const uint64_t *done = map64_find(&in->last_done, (uint64_t)e->tid + 1);
 	struct item *i;
 	uint64_t index;
 
-	if (find_announced(in, e) || (done && *done == e->start_ns)) {
+	if (find_announced(in, e) || is_done(in, e)) {
 		in->processes->list[process].announced_again++;
 		return 0;
 	}
@@ -143,7 +195,7 @@ static int take_call(struct ingest *in, struct ingest_source *s, const struct ne
 	struct open_span *o = in->announced.count ? find_announced(in, e) : NULL;
 	struct item *start, *stop;
 	uint64_t begin;
-	int rc = map64_put(&in->last_done, (uint64_t)e->tid + 1, e->start_ns);
+	int rc = note_done(in, s, e);
 
 	if (rc < 0)
 		return rc;
@@ -185,7 +237,7 @@ static int take_record(
 	count_sequence(in, e);
 	if (!done)
 		e->duration_ns = 0;
-	if (!call_valid(in, e)) {
+	if (s->ended || !call_valid(in, e)) {
 		in->session->invalid++;
 		return 0;
 	}

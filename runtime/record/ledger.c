@@ -163,6 +163,11 @@ bool ledger_balanced(const struct ledger *g, uint64_t seq_gaps, bool ended)
 	return stages_balanced(g);
 }
 
+bool ledger_complete(const struct ledger *g, uint64_t found)
+{
+	return g->value[REC_C_MERGE_READ] == found;
+}
+
 uint64_t ledger_lost(const struct ledger *g)
 {
 	uint64_t lost = 0;

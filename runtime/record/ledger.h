@@ -57,6 +57,10 @@ void ledger_add_invalid(struct ledger *g, const struct session *s);
  * records: then gaps and the ring buffer are not judged. */
 bool ledger_balanced(const struct ledger *g, uint64_t seq_gaps, bool ended);
 
+/* Has the merge an account of every raw record that was found in the recording?  `found` is counted
+ * where frames are read, merge/read where their records are taken. */
+bool ledger_complete(const struct ledger *g, uint64_t found);
+
 /* Sum of all that was lost. */
 uint64_t ledger_lost(const struct ledger *g);
 

@@ -5,6 +5,9 @@
  * Open addressing with linear probing, at most half full, deletion by moving back: no tombstones, so
  * it stays fast however long it lives.  Its order is never looked at, so nothing that is written can
  * depend on it.
+ *
+ * Keys may be chosen by whoever is traced, so where they stand must not be foreseen: the hash folds a
+ * product of 128 bits, which has no simple inverse, and takes a seed.
  */
 #ifndef NTRACE_RECORD_MAP64_H
 #define NTRACE_RECORD_MAP64_H
@@ -25,13 +28,16 @@ struct map64 {
 	struct map64_entry *entries;
 	size_t count;
 	unsigned bits; /* log2 of the places; 0: none yet */
+	uint64_t seed; /* set while the map is empty; 0 is fine for keys that nobody chooses */
 };
 
 #define MAP64_FIRST_BITS 6u
 
 static inline size_t map64_place(const struct map64 *m, uint64_t key)
 {
-	return (size_t)((key * 0x9e3779b97f4a7c15ull) >> (64 - m->bits));
+	__uint128_t product = (__uint128_t)(key ^ m->seed) * 0x9e3779b97f4a7c15ull;
+
+	return (size_t)(((uint64_t)product ^ (uint64_t)(product >> 64)) >> (64 - m->bits));
 }
 
 static inline size_t map64_mask(const struct map64 *m)
@@ -60,7 +66,7 @@ static inline uint64_t *map64_find(const struct map64 *m, uint64_t key)
 
 static inline int map64_grow(struct map64 *m)
 {
-	struct map64 more = {.bits = m->bits ? m->bits + 1 : MAP64_FIRST_BITS};
+	struct map64 more = {.bits = m->bits ? m->bits + 1 : MAP64_FIRST_BITS, .seed = m->seed};
 
 	more.entries = calloc(map64_mask(&more) + 1, sizeof(*more.entries));
 	if (!more.entries)

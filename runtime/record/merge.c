@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "runtime/base/file.h"
 #include "runtime/record/blind.h"
@@ -72,16 +73,33 @@ static int open_process(void *ctx, struct process *p)
 
 /* ---- frames ------------------------------------------------------------------------------- */
 
-/* Finds the first clock snapshot; then the frames stand at their beginning again. */
+/* What is traced chooses keys of these tables; it does not know what the recorder wrote at its start. */
+static void seed_tables(struct merger *m, uint64_t seed)
+{
+	struct map64 *const tables[] = {&m->session.name_index, &m->session.counter_index,
+		&m->processes.pids, &m->held.late_flags, &m->ingest.pairs, &m->ingest.id_index,
+		&m->ingest.announced, &m->ingest.last_done, &m->timeline.threads,
+		&m->timeline.displaced};
+
+	m->session.seed = seed;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+		tables[i]->seed = seed;
+}
+
+/* Finds the first clock snapshot; then the frames stand at their beginning again.  Header and snapshot
+ * are the seed. */
 static int find_clock(struct merger *m, const struct merge_frames *frames)
 {
 	const struct rec_frame *f;
 	const uint8_t *payload;
+	uint64_t seed = 0;
 	int rc = 0;
 
 	while (!m->session.clock.known && (rc = frames->next(frames->ctx, &f, &payload)) > 0) {
 		struct clock_snapshot s;
 
+		if (f->type == REC_HEADER || f->type == REC_CLOCK)
+			seed = XXH3_64bits_withSeed(payload, f->size, seed);
 		if (f->type != REC_CLOCK || f->size < sizeof(s))
 			continue;
 		memcpy(&s, payload, sizeof(s));
@@ -89,6 +107,7 @@ static int find_clock(struct merger *m, const struct merge_frames *frames)
 	}
 	if (!m->session.clock.known)
 		return rc < 0 ? rc : -ENODATA;
+	seed_tables(m, seed);
 	frames->rewind(frames->ctx);
 	return 0;
 }
@@ -118,6 +137,9 @@ static int take_frame(struct merger *m, const struct rec_frame *f, const uint8_t
 	case REC_WATERMARK:
 		rc = ingest_watermark(&m->ingest, f, payload);
 		return rc < 0 ? rc : release(m, ingest_safe(&m->ingest));
+	case REC_NAME:
+		return session_take_name(
+			&m->session, f, payload, ingest_reach(&m->ingest, f->source));
 	case REC_PROCESS:
 		rc = ingest_join(&m->ingest, f->source);
 		if (rc < 0)
@@ -219,7 +241,8 @@ static void fill_result(struct merger *m)
 		r->ledger[id] = (struct merge_ledger_row){id, m->total.value[id]};
 	r->lost = ledger_lost(&m->total);
 	r->seq_gaps = s->seq_gaps;
-	r->balanced = ledger_balanced(&m->total, s->seq_gaps, s->ended);
+	r->balanced = ledger_balanced(&m->total, s->seq_gaps, s->ended) &&
+		      ledger_complete(&m->total, s->read);
 	r->ended = s->ended;
 	r->end = s->end;
 	r->is_virtual = s->is_virtual;

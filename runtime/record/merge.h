@@ -77,8 +77,8 @@ struct merge_result {
 	bool in_work; /* still being written: this is what there was so far */
 	struct rec_end end;
 	struct rec_damage damage;
-	uint64_t spilled;   /* events that waited in the temporary file */
-	char blind[8][160]; /* what the active hooks could not see, one line each */
+	uint64_t spilled;    /* events that waited in the temporary file */
+	char blind[12][160]; /* what the active hooks could not see, one line each */
 	uint32_t blind_count;
 };
 

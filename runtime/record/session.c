@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #define FIRST_CAPACITY 64u
 
@@ -64,6 +65,13 @@ int session_invalid(struct session *s)
 	return 0;
 }
 
+size_t session_rows(struct session *s, size_t bytes, size_t row)
+{
+	if (bytes % row)
+		session_invalid(s);
+	return bytes / row;
+}
+
 /* ---- names -------------------------------------------------------------------------------- */
 
 /* Length of the valid UTF-8 sequence at p, 0 when there is none.  NUL is not accepted. */
@@ -86,17 +94,17 @@ static size_t utf8_length(const unsigned char *p, size_t left)
 	return c < least[n] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff ? 0 : n;
 }
 
-static uint64_t mix(uint64_t a, uint64_t b)
+uint64_t session_key(const struct session *s, uint64_t a, uint64_t b)
 {
-	uint64_t h = (a ^ (b * 0xff51afd7ed558ccdull)) * 0xc4ceb9fe1a85ec53ull;
+	uint64_t pair[2] = {a, b};
 
-	return (h ^ h >> 32) | 1;
+	return XXH3_64bits_withSeed(pair, sizeof(pair), s->seed) | 1;
 }
 
 /* Key of the entry in the index, of which the value is the place + 1; keys that collide move on. */
 static uint64_t name_key(const struct session *s, uint32_t source, uint64_t id, uint64_t *ret_place)
 {
-	for (uint64_t key = mix(id, source);; key += 2) {
+	for (uint64_t key = session_key(s, id, source);; key += 2) {
 		const uint64_t *place = map64_find(&s->name_index, key);
 
 		*ret_place = place ? *place : 0;
@@ -128,7 +136,8 @@ static size_t copy_utf8(char *to, const char *text, size_t len, size_t max)
 }
 
 /* Of names that were said several times the first counts. */
-static int add_name(struct session *s, uint32_t source, uint64_t id, const char *text, size_t len)
+static int add_name(struct session *s, uint32_t source, uint64_t id, const char *text, size_t len,
+	uint64_t from)
 {
 	size_t max = len < SESSION_MAX_NAME ? len : SESSION_MAX_NAME, used;
 	uint64_t place, key = name_key(s, source, id, &place);
@@ -144,19 +153,29 @@ static int add_name(struct session *s, uint32_t source, uint64_t id, const char 
 	if (rc < 0)
 		return rc;
 	used = copy_utf8(s->name_text + s->name_bytes, text, len, max);
-	s->names[s->name_count++] = (struct session_name){
-		.id = id, .source = source, .len = (uint32_t)used, .offset = s->name_bytes};
+	s->names[s->name_count++] = (struct session_name){.id = id,
+		.source = source,
+		.len = (uint32_t)used,
+		.offset = s->name_bytes,
+		.from = from};
 	s->name_bytes += used + 1;
 	return 0;
 }
 
-const char *session_name(const struct session *s, uint16_t source, uint64_t id, uint32_t *ret_len)
+const char *session_name(
+	const struct session *s, uint16_t source, uint64_t id, uint64_t time, uint32_t *ret_len)
 {
+	const struct session_name *n;
 	uint64_t place;
 
 	name_key(s, source, id, &place);
-	*ret_len = place ? s->names[place - 1].len : 0;
-	return place ? s->name_text + s->names[place - 1].offset : "";
+	n = place ? &s->names[place - 1] : NULL;
+	if (!n || time < n->from) {
+		*ret_len = 0;
+		return "";
+	}
+	*ret_len = n->len;
+	return s->name_text + n->offset;
 }
 
 /* ---- one function per frame type ---------------------------------------------------------- */
@@ -229,7 +248,7 @@ static int take_process(struct session *s, const struct rec_frame *f, const uint
 
 static int take_counter(struct session *s, uint16_t source, const struct rec_counter *c)
 {
-	uint64_t key = mix((uint64_t)c->sub << 32 | c->id, source);
+	uint64_t key = session_key(s, (uint64_t)c->sub << 32 | c->id, source);
 	const uint64_t *place;
 	int rc;
 
@@ -254,7 +273,7 @@ static int take_counter(struct session *s, uint16_t source, const struct rec_cou
 
 static int take_counters(struct session *s, const struct rec_frame *f, const uint8_t *payload)
 {
-	for (size_t n = f->size / sizeof(struct rec_counter); n > 0; n--) {
+	for (size_t n = session_rows(s, f->size, sizeof(struct rec_counter)); n > 0; n--) {
 		struct rec_counter c;
 		int rc;
 
@@ -271,7 +290,7 @@ static int take_counters(struct session *s, const struct rec_frame *f, const uin
 
 static int take_cpu(struct session *s, const struct rec_frame *f, const uint8_t *payload)
 {
-	size_t count = f->size / sizeof(struct sampler_cpu);
+	size_t count = session_rows(s, f->size, sizeof(struct sampler_cpu));
 	struct sampler_cpu *rows = malloc((count + 1) * sizeof(*rows));
 	int rc;
 
@@ -296,14 +315,16 @@ static int take_mem(struct session *s, const struct rec_frame *f, const uint8_t 
 	return session_memory(s, f->time_ns, m.pid, m.rss_bytes);
 }
 
-static int take_name(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+int session_take_name(
+	struct session *s, const struct rec_frame *f, const uint8_t *payload, uint64_t from)
 {
 	struct rec_name n;
 
 	if (f->size < sizeof(n))
 		return session_invalid(s);
 	memcpy(&n, payload, sizeof(n));
-	return add_name(s, f->source, n.id, (const char *)payload + sizeof(n), f->size - sizeof(n));
+	return add_name(
+		s, f->source, n.id, (const char *)payload + sizeof(n), f->size - sizeof(n), from);
 }
 
 static int take_end(struct session *s, const struct rec_frame *f, const uint8_t *payload)
@@ -323,7 +344,6 @@ static int (*const takers[])(struct session *, const struct rec_frame *, const u
 	[REC_COUNTERS] = take_counters,
 	[REC_CPU] = take_cpu,
 	[REC_MEM] = take_mem,
-	[REC_NAME] = take_name,
 	[REC_END] = take_end,
 };
 

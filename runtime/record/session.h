@@ -30,6 +30,7 @@ struct session_name {
 	uint32_t source;
 	uint32_t len;
 	size_t offset; /* into name_text; valid UTF-8, no NUL */
+	uint64_t from; /* it is not that of items before this time */
 };
 
 struct session_counter {
@@ -79,6 +80,7 @@ struct session {
 	size_t process_count; /* that have files; known at the end */
 	uint64_t seq_gaps;
 	uint64_t foreign; /* records whose thread has no id of the host */
+	uint64_t seed; /* of all tables with keys from the recording; set before the first frame */
 	bool has_header, is_virtual, ended, has_runtime;
 	struct rec_end end;
 	struct rec_damage damage;
@@ -95,11 +97,19 @@ void session_free(struct session *s);
 /* Takes a frame; those with events are left alone.  0 or -ENOMEM.  A payload that cannot be is
  * counted as one invalid record. */
 int session_frame(struct session *s, const struct rec_frame *f, const uint8_t *payload);
+/* Key for a table of a pair, which nobody can choose who does not know the seed.  Not 0. */
+uint64_t session_key(const struct session *s, uint64_t a, uint64_t b);
 /* A payload or record that cannot be. */
 int session_invalid(struct session *s);
+/* How many rows of a size are in a payload; what is left over behind them is counted as invalid. */
+size_t session_rows(struct session *s, size_t bytes, size_t row);
 
-/* The text of an id of a source, or a zero length.  Valid until the next frame. */
-const char *session_name(const struct session *s, uint16_t source, uint64_t id, uint32_t *ret_len);
+/* A REC_NAME: the name of an id in what its source gives from a time on.  0 or -ENOMEM. */
+int session_take_name(
+	struct session *s, const struct rec_frame *f, const uint8_t *payload, uint64_t from);
+/* What an id of a source was called at a time, or a zero length.  Valid until the next frame. */
+const char *session_name(
+	const struct session *s, uint16_t source, uint64_t id, uint64_t time, uint32_t *ret_len);
 
 /* Memory samples of a process, NULL when there are none. */
 const struct session_mem *session_mem(const struct session *s, uint32_t pid);

@@ -17,10 +17,10 @@
  * the run began, or else the next; it is refused when its nrt_execute began after the run had ended.
  *
  * Waits and submits are kept in rings of fixed size: the newest thousands, far more than can be
- * under way at a time.
+ * under way at a time.  Threads are forgotten once the mark has passed the end of their execution.
  *
  * A submit inside an nrt_execute that has not ended holds the watermark of its source at its own time,
- * less what a device clock may be wrong by, until its run has come or the nrt_execute has ended: the
+ * less what the core's clock may be wrong by, until its run has come or the nrt_execute has ended: the
  * run, which is emitted before the end of the execution, would else be too late for its place.
  */
 #include "runtime/record/submits.h"
@@ -40,7 +40,7 @@
 #define RECENT 16u /* submits per core */
 #define PER_EXECUTE 8u
 #define OPEN UINT64_MAX
-#define DEVICE_CLOCK_ERROR_NS 1000000u
+#define MANY_THREADS 1024u
 
 struct wait {
 	uint64_t key; /* core and exec_id */
@@ -52,7 +52,7 @@ struct wait {
 	uint64_t end_told;	/* end as recorded */
 	bool taken;		/* its run has come */
 	uint64_t before;	/* number + 1 of the wait before in the same bucket */
-	size_t thread;
+	uint32_t tid;
 };
 
 /* How often records were missing: on one core, on all. */
@@ -74,6 +74,7 @@ struct thread {
 	struct gaps gaps;		    /* when it began */
 	struct submit submits[PER_EXECUTE]; /* in it */
 	unsigned count;
+	uint32_t tid;
 	uint64_t wait; /* number + 1 of the one that is going on */
 };
 
@@ -90,17 +91,20 @@ struct submits {
 	uint64_t wait_count;
 	struct thread *threads;
 	size_t thread_count, thread_cap;
+	size_t pending; /* submits of all threads */
+	uint64_t passed;
 	struct map64 tids;
 	struct recent *recent; /* by core */
 	uint64_t gaps[SUBMITS_CORES], all_gaps;
 };
 
-struct submits *submits_new(void)
+struct submits *submits_new(uint64_t seed)
 {
 	struct submits *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
+	s->tids.seed = seed;
 	s->waits = calloc(WAITS, sizeof(*s->waits));
 	s->heads = calloc(WAITS, sizeof(*s->heads));
 	s->recent = calloc(SUBMITS_CORES, sizeof(*s->recent));
@@ -135,19 +139,63 @@ static struct thread *find_thread(const struct submits *s, uint32_t tid)
 	return place ? &s->threads[*place] : NULL;
 }
 
+static struct wait *wait_by_number(const struct submits *s, uint64_t number)
+{
+	return number && number + WAITS > s->wait_count ? &s->waits[(number - 1) % WAITS] : NULL;
+}
+
+/* Can a record that is still to come need what is known of this thread? */
+static bool is_over(const struct submits *s, const struct thread *t)
+{
+	const struct wait *w = wait_by_number(s, t->wait);
+
+	return (!t->execute || t->execute_end < s->passed) && (!w || w->end < s->passed);
+}
+
+static int forget_threads(struct submits *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->thread_count; i++) {
+		uint64_t key = (uint64_t)s->threads[i].tid + 1;
+
+		if (is_over(s, &s->threads[i])) {
+			map64_remove(&s->tids, key);
+			continue;
+		}
+		s->threads[kept] = s->threads[i];
+		*map64_find(&s->tids, key) = kept++;
+	}
+	s->thread_count = kept;
+	/* Few that were forgotten are no reason to look again soon. */
+	return kept > s->thread_cap / 2 ? session_grow(&s->threads, &s->thread_cap,
+						  s->thread_cap + 1, sizeof(*s->threads))
+					: 0;
+}
+
 static struct thread *thread_of(struct submits *s, uint32_t tid)
 {
 	struct thread *t = find_thread(s, tid);
 
 	if (t)
 		return t;
+	if (s->thread_count == s->thread_cap && s->thread_count >= MANY_THREADS &&
+		forget_threads(s) < 0)
+		return NULL;
 	if (session_grow(&s->threads, &s->thread_cap, s->thread_count + 1, sizeof(*s->threads)) <
 			0 ||
 		map64_put(&s->tids, (uint64_t)tid + 1, s->thread_count) < 0)
 		return NULL;
 	t = &s->threads[s->thread_count++];
-	memset(t, 0, sizeof(*t));
+	*t = (struct thread){.tid = tid};
 	return t;
+}
+
+/* No run is awaited any more for this submit. */
+static void stop_awaiting(struct submits *s, struct submit *u)
+{
+	s->pending -= u->pending;
+	u->pending = false;
 }
 
 static bool inside_execute(const struct thread *t, uint64_t time)
@@ -176,8 +224,11 @@ static void add_submit(struct submits *s, struct thread *t, uint32_t core, uint6
 	r->submits[r->count++ % RECENT].start = time;
 	if (!inside_execute(t, time))
 		return;
-	if (t->count == PER_EXECUTE)
+	if (t->count == PER_EXECUTE) {
+		stop_awaiting(s, &t->submits[0]);
 		memmove(&t->submits[0], &t->submits[1], --t->count * sizeof(t->submits[0]));
+	}
+	s->pending += t->execute_end == OPEN;
 	t->submits[t->count++] = (struct submit){.pair = pair,
 		.start = time,
 		.told = told,
@@ -228,17 +279,12 @@ static void add_wait(struct submits *s, struct thread *t, uint32_t core, uint64_
 	uint64_t key = wait_key(core, exec_id), *b = bucket(s, key);
 
 	*w = (struct wait){.key = key, .start = time, .end = OPEN, .pair = pair, .before = *b};
-	w->thread = (size_t)(t - s->threads);
+	w->tid = t->tid;
 	if (inside_execute(t, time)) {
 		w->link = link_of(s, t, core, time, &w->link_told);
 		w->execute_start = t->execute_start;
 	}
 	*b = t->wait = ++s->wait_count;
-}
-
-static struct wait *wait_by_number(const struct submits *s, uint64_t number)
-{
-	return number && number + WAITS > s->wait_count ? &s->waits[(number - 1) % WAITS] : NULL;
 }
 
 /* The wait for this run, or NULL. */
@@ -261,6 +307,25 @@ static struct wait *find_wait(const struct submits *s, const struct submits_run 
 
 /* ---- what is told ------------------------------------------------------------------------- */
 
+static void settle_all(struct submits *s, struct thread *t)
+{
+	for (unsigned i = 0; i < t->count; i++)
+		stop_awaiting(s, &t->submits[i]);
+}
+
+static void begin_execute(struct submits *s, struct thread *t, uint32_t core, uint64_t pair,
+	uint64_t time, uint64_t told)
+{
+	settle_all(s, t);
+	*t = (struct thread){.execute = pair,
+		.execute_start = time,
+		.execute_end = OPEN,
+		.execute_told = told,
+		.execute_core = core,
+		.gaps = gaps_of(s, core),
+		.tid = t->tid};
+}
+
 int submits_start(struct submits *s, uint32_t type, uint32_t core, uint32_t tid, uint64_t pair,
 	uint64_t time, uint64_t told, uint32_t exec_id)
 {
@@ -269,12 +334,7 @@ int submits_start(struct submits *s, uint32_t type, uint32_t core, uint32_t tid,
 	if (!t)
 		return -ENOMEM;
 	if (type == TRACE_EXECUTE_API)
-		*t = (struct thread){.execute = pair,
-			.execute_start = time,
-			.execute_end = OPEN,
-			.execute_told = told,
-			.execute_core = core,
-			.gaps = gaps_of(s, core)};
+		begin_execute(s, t, core, pair, time, told);
 	else if (type == TRACE_MODEL_SUBMIT)
 		add_submit(s, t, core, pair, time, told);
 	else
@@ -292,8 +352,7 @@ void submits_stop(
 		return;
 	if (type == TRACE_EXECUTE_API && t->execute == pair) {
 		t->execute_end = time;
-		for (unsigned i = 0; i < t->count; i++)
-			t->submits[i].pending = false;
+		settle_all(s, t);
 	}
 	if (type == TRACE_EXEC_WAIT && (w = wait_by_number(s, t->wait)) && w->pair == pair) {
 		w->end = time;
@@ -305,20 +364,20 @@ void submits_gap(struct submits *s, uint32_t core)
 {
 	s->gaps[core]++;
 	s->all_gaps++;
-	for (size_t i = 0; i < s->thread_count; i++)
+	for (size_t i = 0; s->pending && i < s->thread_count; i++)
 		for (unsigned k = 0; k < s->threads[i].count; k++)
 			if (s->threads[i].submits[k].core == core)
-				s->threads[i].submits[k].pending = false;
+				stop_awaiting(s, &s->threads[i].submits[k]);
 }
 
 /* The run that this wait is for has come. */
 static void settle(struct submits *s, const struct wait *w)
 {
-	struct thread *t = &s->threads[w->thread];
+	struct thread *t = find_thread(s, w->tid);
 
-	for (unsigned i = 0; i < t->count; i++)
+	for (unsigned i = 0; t && i < t->count; i++)
 		if (t->submits[i].pair == w->link)
-			t->submits[i].pending = false;
+			stop_awaiting(s, &t->submits[i]);
 }
 
 static bool fits(const struct wait *w, const struct submits_run *run)
@@ -385,18 +444,28 @@ bool submits_inferred(const struct submits *s, const struct submits_run *run, ui
 	return found;
 }
 
-uint64_t submits_hold(const struct submits *s)
+uint64_t submits_hold(const struct submits *s, submits_slack_fn slack, const void *ctx)
 {
 	uint64_t oldest = UINT64_MAX;
 
-	for (size_t i = 0; i < s->thread_count; i++)
+	for (size_t i = 0; s->pending && i < s->thread_count; i++)
 		for (unsigned k = 0; k < s->threads[i].count; k++) {
 			const struct submit *u = &s->threads[i].submits[k];
+			uint64_t less = u->pending ? slack(ctx, u->core, u->start) : 0;
+			uint64_t from = u->start > less ? u->start - less : 0;
 
-			if (u->pending && u->start < oldest)
-				oldest = u->start;
+			if (u->pending && from < oldest)
+				oldest = from;
 		}
-	if (oldest == UINT64_MAX)
-		return oldest;
-	return oldest > DEVICE_CLOCK_ERROR_NS ? oldest - DEVICE_CLOCK_ERROR_NS : 0;
+	return oldest;
+}
+
+void submits_passed(struct submits *s, uint64_t mark)
+{
+	s->passed = mark;
+}
+
+size_t submits_threads(const struct submits *s)
+{
+	return s->thread_count;
 }

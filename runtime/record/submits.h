@@ -11,6 +11,7 @@
 #define NTRACE_RECORD_SUBMITS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "runtime/record/map64.h"
@@ -20,7 +21,8 @@
 
 struct submits;
 
-struct submits *submits_new(void);
+/* seed: of map64.  NULL when memory is short. */
+struct submits *submits_new(uint64_t seed);
 void submits_free(struct submits *s);
 
 /* A start and a stop of the types that matter (submits_wanted), by their pair.  core: + 1, 0 unknown.
@@ -54,7 +56,13 @@ bool submits_cause(
 /* The last submit to the core that began before the run ended. */
 bool submits_inferred(const struct submits *s, const struct submits_run *run, uint64_t *ret_pair);
 
+/* By how much a run of a core may seem to start before its submit, which was at a time. */
+typedef uint64_t (*submits_slack_fn)(const void *ctx, uint32_t core, uint64_t time);
 /* The oldest time that a run which is awaited may have; all ones: none is. */
-uint64_t submits_hold(const struct submits *s);
+uint64_t submits_hold(const struct submits *s, submits_slack_fn slack, const void *ctx);
+/* Nothing before this time will come: threads whose executions had ended by then may be forgotten. */
+void submits_passed(struct submits *s, uint64_t mark);
+/* Threads that are remembered. */
+size_t submits_threads(const struct submits *s);
 
 #endif

@@ -63,7 +63,7 @@ void timeline_free(struct timeline *t)
 /* Stacks that are empty are forgotten when there are many: threads come and go. */
 static int forget_threads(struct timeline *t)
 {
-	struct map64 kept = {0};
+	struct map64 kept = {.seed = t->threads.seed};
 	size_t count = 0;
 
 	for (size_t i = 0; t->threads.bits && i <= map64_mask(&t->threads); i++) {
@@ -179,6 +179,7 @@ static int drop_open(struct timeline *t, struct process *p, struct thread_stack 
 		}
 		if (f->side == SIDE_KERNEL) {
 			s->calls--;
+			f->missed = true;
 			p->exit_missed++;
 		}
 		int rc = displace(t, f);
@@ -414,7 +415,7 @@ static int at_stop(struct timeline *t, struct process *p, const struct item *i)
 	if (s && (place = place_of(s, i->pair)) < s->depth) {
 		rc = pop(t, p, s, place, &f, &out);
 	} else if (take_displaced(t, i->pair, &f)) {
-		p->exit_missed -= kernel && !f.complete && p->exit_missed;
+		p->exit_missed -= f.missed; /* it was seen after all */
 		place = 0;
 		if (s)
 			rc = end_displaced(t, p, s, &f, &place, &out);

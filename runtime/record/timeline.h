@@ -29,6 +29,7 @@ struct frame {
 	uint16_t type, source;
 	uint8_t side;
 	bool complete; /* its stop is known to come */
+	bool missed;   /* a call that was counted as one whose return was not seen */
 	struct work work;
 };
 

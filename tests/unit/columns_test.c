@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "bpf/neuron_event.h"
 #include "runtime/base/file.h"
 #include "runtime/record/columns.h"
+#include "runtime/record/columns_layout.h"
 #include "runtime/trace/record.h"
 #include "tests/shim/shim.h"
 
@@ -216,4 +218,44 @@ TEST("columns: only whole records within the limit make a batch", "[record]")
 	CHECK_EQ(rec_columns_prefix(REC_NAME, calls, size, 1000, &count), 0);
 	calls[offsetof(struct nev_ioctl, hdr.nargs)] = 7;
 	CHECK_EQ(rec_columns_prefix(REC_KERNEL, calls, size, size, &count), 0);
+}
+
+/* Memory for `size` bytes that ends where nothing may be read. */
+static uint8_t *before_guard(size_t size, void **ret_map, size_t *ret_mapped)
+{
+	size_t page = 4096, whole = (size + page - 1) & ~(page - 1);
+	uint8_t *map = mmap(NULL, whole + 16 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (map == MAP_FAILED || mprotect(map, whole, PROT_READ | PROT_WRITE) < 0)
+		return NULL;
+	*ret_map = map;
+	*ret_mapped = whole + 16 * page;
+	return map + whole - size;
+}
+
+TEST("columns: records that claim more arguments than there are values are refused", "[record]")
+{
+	const uint32_t records = 4000;
+	const struct coded_head head = {
+		.size = (uint32_t)(records * sizeof(struct nev_ioctl)),
+		.records = records,
+		.columns = 1u << 2 | 1u << kernel_layout.count, /* hdr.nargs, the arguments */
+	};
+	const uint32_t sizes[2] = {1, 0};
+	size_t lengths = (records + 1) / 2, mapped = 0;
+	size_t size = sizeof(head) + sizeof(sizes) + lengths + 1;
+	void *map = NULL;
+	uint8_t *coded = before_guard(size + REC_COLUMNS_SLACK, &map, &mapped), *p = coded;
+	_cleanup_free_ uint8_t *out = malloc(head.size);
+
+	REQUIRE(coded && out);
+	REQUIRE_EQ(kernel_layout.column[2].offset, offsetof(struct nev_ioctl, hdr.nargs));
+	memcpy(p, &head, sizeof(head));
+	p += sizeof(head);
+	memcpy(p, sizes, sizeof(sizes));
+	p += sizeof(sizes);
+	p[0] = 1;	 /* the first record's count has one byte, the others are like it */
+	p[lengths] = 12; /* zigzag: 6 arguments each */
+	CHECK_EQ(rec_columns_decode(REC_KERNEL, coded, size, out, head.size), -EBADMSG);
+	munmap(map, mapped);
 }

@@ -437,3 +437,52 @@ TEST("device times: trace_info says how good each core's clock is, and how long 
 	CHECK_EQ(event_attr_number(e, "suspended_ns"), 5000000000);
 	fx_free(&fx);
 }
+
+/* ---- the hold ----------------------------------------------------------------------------- */
+
+/* A run that no wait explains, told to have begun so much before its submit, which comes when its source's
+ * other records are long behind; the core's clock is known to `bound`, 0: not at all. */
+static void put_early_run(struct fixture *fx, uint64_t before, uint64_t bound)
+{
+	uint64_t submit = 20 * AT;
+	struct run t = sound(submit - before, submit + 50000);
+
+	if (bound)
+		sync_point(fx, 13, submit - 1000, bound);
+	fx_record(fx, TRACE_EXECUTE_API, TRACE_START, 10, TID, submit - 100);
+	fx_record(fx, TRACE_MODEL_SUBMIT, TRACE_START, 11, TID, submit);
+	fx_record(fx, TRACE_MODEL_SUBMIT, TRACE_STOP, 11, TID, submit + 100);
+	fx_records(fx, FX_SOURCE);
+	fx_watermark(fx, FX_SOURCE, submit + 2000000);
+	run_start(fx, &t);
+	run_stop(fx, &t);
+	fx_record(fx, TRACE_EXECUTE_API, TRACE_STOP, 10, TID, submit + 3000000);
+	fx_records(fx, FX_SOURCE);
+	fx_watermark(fx, FX_SOURCE, submit + 4000000);
+}
+
+TEST("device times: a run within its clock's error before its submit is not late, and one beyond "
+     "is",
+	"[merge]")
+{
+	static const struct {
+		uint64_t before, bound;
+		bool late;
+	} cases[] = {{500000, 0, false}, {1500000, 0, true}, {500000, 100, false},
+		{3000000, 5000000, false}, {6000000, 5000000, true}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct fixture fx;
+
+		test_info("case %zu", i);
+		REQUIRE(fx_open(&fx));
+		put_early_run(&fx, cases[i].before, cases[i].bound);
+		REQUIRE(fx_merge_one(&fx));
+		const struct ntrace_event_view *run = trace_file_find(&fx.trace, 20, PHASE_START);
+		REQUIRE(run != NULL);
+		CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_LATE) > 0, cases[i].late);
+		CHECK_EQ(run->timestamp == FX_EPOCH + 20 * AT - cases[i].before, !cases[i].late);
+		CHECK_EQ(event_attr_number(run, "late_ns") > 0, cases[i].late);
+		fx_free(&fx);
+	}
+}

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "agent/agent.h"
+#include "runtime/record/blind.h"
 #include "runtime/record/ledger.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/recording_fixture.h"
@@ -224,6 +226,85 @@ TEST("ledger: losses before the first and over the end of 32 bits are seen too",
 	fx_free(&fx);
 }
 
+TEST("ledger: the merge has an account of every raw record that was found, or of none too many",
+	"[merge]")
+{
+	struct ledger g = {.value = {[REC_C_MERGE_READ] = 5}};
+
+	CHECK(ledger_complete(&g, 5));
+	CHECK(!ledger_complete(&g, 6));
+	CHECK(!ledger_complete(&g, 4));
+}
+
+/* Runs `ntrace salvage -q` on the fixture in this process; what it said goes to a file. */
+static int salvage(struct fixture *fx, const char *said)
+{
+	struct scratch_path rec = fx_path(fx, REC_DIR), out = fx_path(fx, "out");
+	char *argv[] = {"salvage", "-q", rec.s, "-o", out.s, NULL};
+	int keep = dup(STDERR_FILENO);
+	int to = open(fx_path(fx, said).s, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	fflush(stderr);
+	dup2(to, STDERR_FILENO);
+	int code = cmd_salvage(5, argv);
+	fflush(stderr);
+	dup2(keep, STDERR_FILENO);
+	close(keep);
+	close(to);
+	return code;
+}
+
+TEST("ledger: books that do not balance are reported of a recording without an end too", "[merge]")
+{
+	for (uint64_t done = 1; done <= 2; done++) {
+		_cleanup_free_ char *text = NULL;
+		struct fixture fx;
+		size_t size;
+
+		REQUIRE(fx_open(&fx));
+		fx_copy(&fx, TID, 1000, 1050, 64);
+		fx_counter(&fx, REC_SOURCE_KERNEL, REC_C_KERNEL_ENTERED, 0, done);
+		fx_counter(&fx, REC_SOURCE_KERNEL, REC_C_KERNEL_DONE, 0, done);
+		fx_counter(&fx, REC_SOURCE_KERNEL, REC_C_KERNEL_RECEIVED, 0, 1);
+		REQUIRE_EQ(fx_close_writer(&fx), 0);
+		CHECK_EQ(salvage(&fx, "said"), done == 1 ? EXIT_OK : EXIT_DATA);
+		REQUIRE_EQ(file_read(fx_path(&fx, "said").s, 4096, &text, &size), 0);
+		CHECK_EQ(strstr(text, "does not balance") != NULL, done == 2);
+		fx_free(&fx);
+	}
+}
+
+/* Frames of rows whose last row is cut. */
+TEST("ledger: what is left behind the last whole row of a frame is one invalid record", "[merge]")
+{
+	static const struct {
+		enum rec_type type;
+		uint16_t source;
+		size_t head, row;
+	} frames[] = {{REC_COUNTERS, FX_SOURCE, 0, sizeof(struct rec_counter)},
+		{REC_CPU, REC_SOURCE_RECORDER, 0, sizeof(struct sampler_cpu)},
+		{REC_THREAD, FX_SOURCE, 0, sizeof(struct rec_thread)},
+		{REC_RUNTIME, FX_SOURCE, sizeof(struct rec_runtime), sizeof(struct trace_record)}};
+	static const uint8_t zeros[512];
+
+	for (size_t i = 0; i < sizeof(frames) / sizeof(*frames); i++)
+		for (unsigned left = 0; left < 2; left++) {
+			struct fixture fx;
+
+			test_info("frame type %d, %u bytes behind", frames[i].type, left);
+			REQUIRE(fx_open(&fx));
+			fx_frame(&fx, frames[i].type, frames[i].source, zeros,
+				frames[i].head + frames[i].row + left);
+			fx_copy(&fx, TID, 1000, 1050, 64);
+			REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+			/* A runtime's record of zeros is one itself. */
+			CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_INVALID),
+				left + (frames[i].type == REC_RUNTIME));
+			CHECK(fx.result.balanced);
+			fx_free(&fx);
+		}
+}
+
 /* ---- damage ------------------------------------------------------------------------------- */
 
 TEST("ledger: records in a damaged frame are counted as lost there", "[merge]")
@@ -404,4 +485,27 @@ TEST("ledger: a dead recorder's counters catch up with the records that were fou
 	CHECK(fx.result.balanced);
 	CHECK(!fx.result.ended);
 	fx_free(&fx);
+}
+
+TEST("blind: all that can be blind at once has its line, and none is cut off", "[merge]")
+{
+	struct rec_header_info foreign = {.registry_hash = 1, .ioctl_hash = 2};
+	static const char *const hooks[] = {"h", NULL};
+	char lines[BLIND_LINES][BLIND_BYTES];
+	struct session s = {.has_header = true, .process_count = 1, .foreign = UINT64_MAX};
+	struct session_counter counters[] = {{.id = REC_C_AGENT_REFUSED, .value = UINT64_MAX},
+		{.id = REC_C_AGENT_FAILED, .value = UINT64_MAX},
+		{.id = REC_C_AGENT_LEFT_RUNNING, .value = UINT64_MAX}};
+
+	foreign.hooks = hooks;
+	s.header.info = foreign;
+	s.counters = counters;
+	s.counter_count = 3;
+	uint32_t count = blind_lines(&s, UINT64_MAX, lines);
+	CHECK_EQ(count, 12);
+	for (uint32_t i = 0; i < count; i++) {
+		test_info("%s", lines[i]);
+		CHECK(strlen(lines[i]) > 10 && strlen(lines[i]) < BLIND_BYTES - 1);
+	}
+	CHECK(strstr(lines[count - 1], "another request table") != NULL);
 }
