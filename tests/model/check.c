@@ -8,12 +8,10 @@
  */
 #include "tests/model/check.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
 #include "proto/neuron_trace.pb-c.h"
 #include "runtime/trace/event_registry.h"
-#include "vmlinux/ioctl_table.h"
 
 bool model_fail(struct model *m, const char *format, ...)
 {
@@ -27,11 +25,10 @@ bool model_fail(struct model *m, const char *format, ...)
 	return false;
 }
 
-static const char *side_names[] = {"runtime", "call", "marker"};
-static const char *kind_names[] = {"span", "open span", "instant", "lost start", "duplicate"};
+static const char *const side_names[] = {"runtime", "call", "marker"};
+static const char *const kind_names[] = {"span", "open span", "instant", "lost start", "duplicate"};
 
-/* Which expected span this is, for messages. */
-static const char *name_of(const struct checker *c, const struct want *w)
+const char *check_name(const struct checker *c, const struct want *w)
 {
 	static char text[2][160];
 	static unsigned next;
@@ -50,13 +47,16 @@ static const char *name_of(const struct checker *c, const struct want *w)
 	return out;
 }
 
-#define FAIL(c, w, format, ...) model_fail((c)->m, "%s: " format, name_of((c), (w)), ##__VA_ARGS__)
-
-static uint64_t number(const struct ntrace_event_view *e, const char *key)
+uint64_t check_number(const struct ntrace_event_view *e, const char *key)
 {
 	const char *text = event_attr(e, key);
 
 	return *text ? strtoull(text, NULL, 0) : 0;
+}
+
+bool check_is_written(const struct checker *c, const struct want *w)
+{
+	return w->side != WANT_KERNEL || c->m->options.kernel_events != MERGE_KERNEL_OFF;
 }
 
 /* ---- finding ------------------------------------------------------------------------------------ */
@@ -95,7 +95,7 @@ static bool find_call(struct checker *c, struct want *w, bool *taken)
 	for (size_t i = 0; i < c->file.count; i++) {
 		const struct ntrace_event_view *e = &c->file.events[i];
 
-		if (taken[i] || e->has_nrta_seq_id || number(e, "handle") != w->index + 1u)
+		if (taken[i] || e->has_nrta_seq_id || check_number(e, "handle") != w->index + 1u)
 			continue;
 		taken[i] = true;
 		if (e->phase == PHASE_STOP)
@@ -125,15 +125,10 @@ static bool find_marker(struct checker *c, struct want *w, bool *taken)
 		taken[i] = true;
 		w->start_event = e;
 		return e->phase == PHASE_INSTANT &&
-		       (int64_t)number(e, "old_offset_ns") == MODEL_OFFSET + w->old_step &&
-		       (int64_t)number(e, "new_offset_ns") == MODEL_OFFSET + w->new_step;
+		       (int64_t)check_number(e, "old_offset_ns") == MODEL_OFFSET + w->old_step &&
+		       (int64_t)check_number(e, "new_offset_ns") == MODEL_OFFSET + w->new_step;
 	}
 	return false;
-}
-
-static bool is_written(const struct checker *c, const struct want *w)
-{
-	return w->side != WANT_KERNEL || c->m->options.kernel_events != MERGE_KERNEL_OFF;
 }
 
 static bool find_all(struct checker *c)
@@ -148,10 +143,10 @@ static bool find_all(struct checker *c)
 			found = find_runtime(c, w, taken);
 		else if (w->side == WANT_MARKER)
 			found = find_marker(c, w, taken);
-		else if (is_written(c, w))
+		else if (check_is_written(c, w))
 			found = find_call(c, w, taken);
-		if (!found ||
-			(is_written(c, w) && (w->kind == WANT_SPAN) != (w->stop_event != NULL)))
+		if (!found || (check_is_written(c, w) &&
+				      (w->kind == WANT_SPAN) != (w->stop_event != NULL)))
 			return FAIL(c, w, "not in the file as such");
 	}
 	for (size_t i = 0; taken && i < c->file.count; i++)
@@ -160,299 +155,6 @@ static bool find_all(struct checker *c)
 				"record %zu (tag %" PRIu64 ", phase %u) is one too many", i,
 				c->file.events[i].nrta_seq_id, c->file.events[i].phase);
 	return taken != NULL;
-}
-
-/* ---- times --------------------------------------------------------------------------------------- */
-
-/* May a record be moved for being late? */
-static bool may_be_late(const struct checker *c, const struct want *w)
-{
-	const uint32_t harmed =
-		1u << WITH_OVERWRITTEN | 1u << WITH_INVALID | 1u << WITH_DAMAGE | 1u << WITH_UNREAD;
-
-	/* The merge waits for a run as long as its execution is known to go on. */
-	return w->side != WANT_RUNTIME || w->type != TRACE_DEVICE_EXEC || w->kind > WANT_OPEN ||
-	       c->m->features & harmed;
-}
-
-/* What the file says a device's times may be wrong by; if it says nothing, what the runtime's stamps may.
- * A device whose clock was never read in time has no bound that could be stated. */
-static uint64_t stated_bound(const struct checker *c, const struct want *w)
-{
-	const struct ntrace_event_view *e = w->stop_event ? w->stop_event : w->start_event;
-	const char *text = event_attr(e, "clock.bound_ns");
-	uint64_t own = w->side == WANT_RUNTIME ? c->m->spans[w->index].bound : 0;
-
-	if (own == 0)
-		return 0;
-	/* The start of a run that goes on says no bound: that of a clock read long ago. */
-	if (!*text)
-		return w->kind == WANT_OPEN ? 2 * own + c->m->end / 10000 : own;
-	return strcmp(text, "unknown") == 0 ? c->m->end : strtoull(text, NULL, 10);
-}
-
-/* The time as written, against the stamp, the truth and the watermark that was broken. */
-static bool take_time(struct checker *c, struct want *w, const struct ntrace_event_view *e,
-	const struct model_record *r, uint64_t stamp, uint64_t truth, uint64_t not_before,
-	uint64_t *ret)
-{
-	uint64_t written = e->timestamp - MODEL_EPOCH, late = number(e, "late_ns");
-	uint64_t own = w->side == WANT_RUNTIME ? c->m->spans[w->index].bound : 0;
-	uint64_t bound = stated_bound(c, w);
-	uint64_t unmoved = written - late;
-
-	*ret = written;
-	c->late += late > 0;
-	c->late_ns += late;
-	if (e->timestamp < MODEL_EPOCH || late > written)
-		return FAIL(c, w, "impossible time");
-	if (bound == 0 && unmoved != stamp && !(w->side == WANT_KERNEL && !late))
-		return FAIL(c, w,
-			"written at %" PRIu64 " (late by %" PRIu64 ") instead of %" PRIu64, written,
-			late, stamp);
-	if (unmoved + bound < truth || unmoved > truth + bound) {
-		if (w->side != WANT_KERNEL || written < truth)
-			return FAIL(c, w, "off by %" PRId64 ", bound %" PRIu64,
-				(int64_t)(unmoved - truth), bound);
-	}
-	if (written <= stamp + own + bound || written == not_before)
-		return true;
-	if (stamp >= r->said || written > r->said || !may_be_late(c, w))
-		return FAIL(c, w, "moved from %" PRIu64 " to %" PRIu64 ", watermark %" PRIu64,
-			stamp, written, r->said);
-	return true;
-}
-
-/* What is not written has its times from the recording, moved as the rules say. */
-static uint64_t moved(uint64_t time, const struct model_record *r)
-{
-	return time < r->said ? r->said : time;
-}
-
-static bool take_times(struct checker *c, struct want *w)
-{
-	const struct model_span *p = &c->m->spans[w->index];
-	const struct model_call *k = &c->m->calls[w->index];
-	bool stop_only = w->kind == WANT_LOST, ok;
-
-	if (w->side == WANT_MARKER)
-		return true;
-	if (!is_written(c, w)) {
-		w->start = w->end = moved(k->from, w->first);
-		if (w->kind == WANT_SPAN) {
-			w->end = moved(k->to, w->last);
-			w->end = w->end < w->start ? w->start : w->end;
-		}
-		return true;
-	}
-	if (w->side == WANT_KERNEL) {
-		ok = take_time(c, w, w->start_event, w->first, k->from, k->from, 0, &w->start);
-		w->end = w->start;
-		if (ok && w->kind == WANT_SPAN)
-			ok = take_time(
-				c, w, w->stop_event, w->last, k->to, k->to, w->start, &w->end);
-		return ok;
-	}
-	ok = take_time(c, w, w->start_event, w->first, stop_only ? p->said_to : p->said_from,
-		stop_only ? p->to : p->from, 0, &w->start);
-	w->end = w->start;
-	if (ok && w->kind == WANT_SPAN)
-		ok = take_time(c, w, w->stop_event, w->last, p->said_to, p->to, w->start, &w->end);
-	return ok;
-}
-
-/* ---- fields -------------------------------------------------------------------------------------- */
-
-static bool check_runtime_event(
-	struct checker *c, const struct want *w, const struct ntrace_event_view *e, bool is_start)
-{
-	const struct model_span *p = &c->m->spans[w->index];
-	bool unknown = p->nc == TRACE_NC_UNKNOWN;
-	bool stop = w->kind == WANT_LOST || (w->kind == WANT_SPAN && !is_start);
-
-	if (e->event_type != p->type || e->hint.len ||
-		e->thread_id != (stop ? p->stop_tid : p->tid))
-		return FAIL(c, w, "type %u, thread %u", e->event_type, e->thread_id);
-	if (e->nc_idx != (unknown ? 0 : p->nc) ||
-		strcmp(event_attr(e, "nc"), unknown ? "unknown" : ""))
-		return FAIL(c, w, "core %u", e->nc_idx);
-	if (e->status != (stop || w->kind == WANT_INSTANT ? p->status : 0))
-		return FAIL(c, w, "status %u", e->status);
-	if (p->type == TRACE_EXEC_WAIT && !stop && number(e, "exec_id") != p->exec_id)
-		return FAIL(c, w, "exec_id %s", event_attr(e, "exec_id"));
-	return true;
-}
-
-static const char *error_name(int32_t result)
-{
-	return result == -EACCES ? "EACCES" : result == -ENOENT ? "ENOENT" : "";
-}
-
-static bool check_call_event(
-	struct checker *c, const struct want *w, const struct ntrace_event_view *e, bool is_start)
-{
-	const struct model_call *k = &c->m->calls[w->index];
-	bool copy = k->request == NEURON_IOCTL_MEM_BUF_COPY64;
-	bool extended = c->m->options.kernel_events == MERGE_KERNEL_EXTENDED;
-	const struct ioctl_row *row = ioctl_row_find(k->request);
-	const char *error = error_name(k->result);
-
-	if (!pb_str_is(e->hint, row->name) || e->thread_id != k->tid || e->nd_idx != 1 ||
-		e->event_type != (extended ? 1000 + (k->request & 0xff) : 0))
-		return FAIL(c, w, "name, thread, device or type %u", e->event_type);
-	if (e->id >> 63 != 1)
-		return FAIL(c, w, "id %" PRIx64, e->id);
-	if (is_start && w->kind == WANT_SPAN)
-		return true;
-	if (number(e, "request") != k->request || number(e, "handle") != w->index + 1u ||
-		(copy && number(e, "bytes") != k->bytes))
-		return FAIL(c, w, "arguments");
-	if (!is_start && (strtol(event_attr(e, "result"), NULL, 10) != k->result ||
-				 strcmp(event_attr(e, "errno"), error)))
-		return FAIL(c, w, "result %s", event_attr(e, "result"));
-	return true;
-}
-
-static bool check_event(struct checker *c, const struct want *w, bool is_start)
-{
-	const struct ntrace_event_view *e = is_start ? w->start_event : w->stop_event;
-	uint64_t duration = e == w->stop_event ? w->end - w->start : 0;
-
-	if (e->duration != duration)
-		return FAIL(
-			c, w, "duration %" PRIu64 " instead of %" PRIu64, e->duration, duration);
-	if (e->id == 0 || e->id != e->tracking_id)
-		return FAIL(c, w, "id and tracking_id");
-	if (w->side == WANT_RUNTIME)
-		return check_runtime_event(c, w, e, is_start);
-	return w->side == WANT_MARKER || check_call_event(c, w, e, is_start);
-}
-
-/* ---- relations ----------------------------------------------------------------------------------- */
-
-/*
- * Two more that it cannot know better: a span that changed threads is on its first one as long as it
- * runs; and one whose stop was lost has ended with what was around it only if that was not itself
- * taken for lost.
- */
-static bool is_taken_for(const struct checker *c, uint64_t id, const struct want *w)
-{
-	uint32_t at = w->kind == WANT_SPAN ? w->stop_at : w->start_at;
-
-	for (uint32_t i = 0; i < c->x->count; i++) {
-		const struct want *o = &c->x->wants[i];
-
-		if (o->side != WANT_RUNTIME || o->kind > WANT_OPEN || o->start_event->id != id)
-			continue;
-		if (!o->began || o->began != w->tid || o->start_at > w->start_at)
-			return false;
-		if (o->kind == WANT_SPAN)
-			return !o->tid && o->stop_at > at;
-		return o->shown_at > at &&
-		       c->m->features & (1u << WITH_CROSS | 1u << WITH_RECURSE | 1u << WITH_LATE);
-	}
-	return false;
-}
-
-/*
- * The parent is the nearest span that contains this one.  The merge does not look ahead: of a span that
- * is long it may not know yet that its stop will come, and take it for one whose stop was lost
- * when the thread does what it would then only do after its end.  Such spans may be passed over.
- */
-static bool check_parent(struct checker *c, uint32_t i)
-{
-	const struct want *w = &c->x->wants[i];
-	const struct ntrace_event_view *e = w->kind == WANT_SPAN ? w->stop_event : w->start_event;
-	uint32_t at = w->kind == WANT_SPAN ? w->stop_at : w->start_at, before = WANT_NONE, parent;
-
-	if (w->kind == WANT_SPAN && w->start_event->parent_id)
-		return FAIL(c, w, "a parent on the start");
-	do {
-		parent = w->kind == WANT_OPEN ? WANT_NONE : expect_parent(c->x, i, before);
-		if (e->parent_id == (parent == WANT_NONE ? 0 : c->x->wants[parent].start_event->id))
-			return true;
-		before = parent == WANT_NONE ? 0 : c->x->wants[parent].start_at;
-	} while (parent != WANT_NONE && c->x->wants[parent].doubt_at <= at);
-	if (e->parent_id && is_taken_for(c, e->parent_id, w))
-		return true;
-	return FAIL(c, w, "parent %" PRIx64 " instead of %s", e->parent_id,
-		parent == WANT_NONE ? "none" : name_of(c, &c->x->wants[parent]));
-}
-
-static bool check_sums(struct checker *c, uint32_t i)
-{
-	static const char *const keys[] = {"driver.ioctls", "driver.ioctl_ns", "driver.dma_bytes",
-		"driver.dma_ns", "driver.errors"};
-	const struct want *w = &c->x->wants[i];
-	const struct ntrace_event_view *e = w->stop_event;
-	struct driver_sums s = expect_sums(c->x, i);
-	uint64_t values[] = {s.ioctls, s.ioctl_ns, s.dma_bytes, s.dma_ns, s.errors};
-	bool present[] = {s.ioctls > 0, s.ioctls > 0, s.copies > 0, s.copies > 0, s.errors > 0};
-	const char *error = error_name(s.last_error), *other = error_name(s.other_error);
-
-	if (!e)
-		return true;
-	/* Taken for one whose stop was lost, see check_parent: it has what came until then. */
-	if (w->doubt_at < w->stop_at && number(e, "driver.ioctls") < s.ioctls)
-		return number(e, "driver.ioctl_ns") <= s.ioctl_ns || FAIL(c, w, "driver.ioctl_ns");
-	for (unsigned k = 0; k < 5; k++)
-		if ((*event_attr(e, keys[k]) != 0) != present[k] || number(e, keys[k]) != values[k])
-			return FAIL(c, w, "%s is '%s' instead of %" PRIu64, keys[k],
-				event_attr(e, keys[k]), values[k]);
-	if (strcmp(event_attr(e, "driver.last_errno"), error) != 0 &&
-		strcmp(event_attr(e, "driver.last_errno"), other) != 0)
-		return FAIL(c, w, "driver.last_errno is '%s' instead of '%s'",
-			event_attr(e, "driver.last_errno"), error);
-	return true;
-}
-
-static uint32_t span_with_id(const struct checker *c, uint64_t id)
-{
-	for (uint32_t i = 0; i < c->x->count; i++) {
-		const struct want *w = &c->x->wants[i];
-
-		if (w->side == WANT_RUNTIME && w->kind <= WANT_OPEN && w->start_event->id == id)
-			return i;
-	}
-	return WANT_NONE;
-}
-
-/* An exact link must be true, not only follow from what is left. */
-static bool check_exact(struct checker *c, const struct want *run, uint32_t link)
-{
-	const struct model_span *p = &c->m->spans[run->index];
-	const struct want *w = &c->x->wants[link];
-
-	return w->index == (uint32_t)p->submit || w->index == (uint32_t)p->execute ||
-	       FAIL(c, run, "graded exact but not its submit: %s", name_of(c, w));
-}
-
-static bool check_link(struct checker *c, uint32_t i)
-{
-	const struct want *w = &c->x->wants[i];
-	const struct ntrace_event_view *e = w->stop_event;
-	bool must, exact;
-	uint32_t want, link;
-	uint64_t id;
-
-	if (w->side != WANT_RUNTIME || w->type != TRACE_DEVICE_EXEC || !e)
-		return !e || !*event_attr(e, "link") || FAIL(c, w, "a link");
-	id = number(e, "link.id");
-	link = span_with_id(c, id);
-	want = expect_link(c->x, i, &must);
-	exact = strcmp(event_attr(e, "link"), "exact") == 0;
-	if (id && link == WANT_NONE)
-		return FAIL(c, w, "linked to %" PRIx64 ", which does not exist", id);
-	if (strcmp(event_attr(e, "link.kind"), id ? "submit" : "") != 0 ||
-		(!exact && strcmp(event_attr(e, "link"), id ? "inferred" : "") != 0))
-		return FAIL(c, w, "link is '%s'", event_attr(e, "link"));
-	if (must && (link != want || !exact))
-		return FAIL(c, w, "link.id %" PRIx64 " (%s) instead of exactly %s", id,
-			event_attr(e, "link"), name_of(c, &c->x->wants[want]));
-	/* The order of emission may tell more than what is left of the spans. */
-	if (exact)
-		return check_exact(c, w, link);
-	return expect_may_infer(c->x, i, link) || FAIL(c, w, "inferred link.id %" PRIx64, id);
 }
 
 /* ---- a file --------------------------------------------------------------------------------------- */
@@ -467,7 +169,7 @@ static bool check_order(struct checker *c)
 		const struct want *w = &c->x->wants[s->want];
 		bool stop = s->form == AT_STOP || s->form == AT_ZERO_STOP;
 
-		if (!is_written(c, w))
+		if (!check_is_written(c, w))
 			continue;
 		if (&c->file.events[at] != (stop ? w->stop_event : w->start_event))
 			return FAIL(c, w, "its %s is not record %zu, where the order has it",
@@ -550,15 +252,9 @@ static bool check_counts(struct checker *c, const struct merge_output *o)
 
 static bool check_wants(struct checker *c)
 {
-	for (uint32_t i = 0; i < c->x->count; i++) {
-		const struct want *w = &c->x->wants[i];
-
-		if (!is_written(c, w))
-			continue;
-		if (!check_event(c, w, true) || (w->stop_event && !check_event(c, w, false)) ||
-			!check_parent(c, i) || !check_sums(c, i) || !check_link(c, i))
+	for (uint32_t i = 0; i < c->x->count; i++)
+		if (check_is_written(c, &c->x->wants[i]) && !check_want(c, i))
 			return false;
-	}
 	return true;
 }
 
@@ -597,7 +293,7 @@ static bool check_file(struct checker *c, const struct merge_output *o)
 	if (!find_all(c))
 		return false;
 	for (uint32_t i = 0; i < c->x->count; i++)
-		if (!take_times(c, &c->x->wants[i]))
+		if (!check_times(c, &c->x->wants[i]))
 			return false;
 	expect_order(c->x);
 	if (!check_order(c) || !check_ids(c) || !check_wants(c) || !check_counts(c, o) ||

@@ -16,6 +16,23 @@ struct checker {
 	uint64_t read, written, announced, not_wanted, lost;
 };
 
+/* Which expected span this is, for messages; two can be named at a time. */
+const char *check_name(const struct checker *c, const struct want *w);
+
+#define FAIL(c, w, format, ...) \
+	model_fail((c)->m, "%s: " format, check_name((c), (w)), ##__VA_ARGS__)
+
+/* An attribute's number; 0 when it is not there. */
+uint64_t check_number(const struct ntrace_event_view *e, const char *key);
+/* Driver calls are left out by option. */
+bool check_is_written(const struct checker *c, const struct want *w);
+
+/* check_times.c: takes a span's times from its records, and holds them against what they must be. */
+bool check_times(struct checker *c, struct want *w);
+
+/* check_fields.c: the records of one span, once all times are known. */
+bool check_want(struct checker *c, uint32_t want);
+
 /* check_ledger.c: the books, when all files have been looked at. */
 bool check_ledger(struct checker *c);
 
