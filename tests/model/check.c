@@ -258,6 +258,20 @@ static bool check_wants(struct checker *c)
 	return true;
 }
 
+/* Calls that are open in the file while their thread did other things; `perhaps`: this shows only if the
+ * merge did not know that a span went on to another thread. */
+static void count_missed(struct checker *c)
+{
+	for (uint32_t i = 0; i < c->x->count; i++) {
+		const struct want *w = &c->x->wants[i];
+
+		if (w->side != WANT_KERNEL || w->kind != WANT_OPEN)
+			continue;
+		c->missed += w->closed_at != WANT_NONE;
+		c->missed_perhaps += w->closed_at == WANT_NONE && w->doubt_at != WANT_NONE;
+	}
+}
+
 static void show(const struct checker *c)
 {
 	static const char *const phases[] = {"?", "start", "stop", "instant"};
@@ -296,6 +310,7 @@ static bool check_file(struct checker *c, const struct merge_output *o)
 		if (!check_times(c, &c->x->wants[i]))
 			return false;
 	expect_order(c->x);
+	count_missed(c);
 	if (!check_order(c) || !check_ids(c) || !check_wants(c) || !check_counts(c, o) ||
 		!check_info(c, o))
 		return false;

@@ -12,8 +12,11 @@ struct checker {
 	const struct merge_result *result;
 	struct expect *x; /* of the process that is looked at */
 	struct trace_file file;
-	uint64_t late, late_ns; /* as the files say; all below: over all processes */
+	/* What the ledger must say, over all processes. */
 	uint64_t read, written, announced, not_wanted, lost;
+	uint64_t late, late_ns;
+	uint64_t missed, missed_perhaps;	   /* calls that their thread left */
+	uint64_t clamped, clamped_ns, clamped_max; /* device runs */
 };
 
 /* Which expected span this is, for messages; two can be named at a time. */

@@ -6,6 +6,8 @@
 
 #include <inttypes.h>
 
+#include "runtime/trace/event_registry.h"
+
 /* ---- times --------------------------------------------------------------------------------------- */
 
 /* May a record be moved for being late? */
@@ -19,88 +21,190 @@ static bool may_be_late(const struct checker *c, const struct want *w)
 	       c->m->features & harmed;
 }
 
-/* What the file says a device's times may be wrong by; if it says nothing, what the runtime's stamps may.
- * A device whose clock was never read in time has no bound that could be stated. */
-static uint64_t stated_bound(const struct checker *c, const struct want *w)
+static bool is_run(const struct want *w)
 {
-	const struct ntrace_event_view *e = w->stop_event ? w->stop_event : w->start_event;
-	const char *text = event_attr(e, "clock.bound_ns");
-	uint64_t own = w->side == WANT_RUNTIME ? c->m->spans[w->index].bound : 0;
-
-	if (own == 0)
-		return 0;
-	/* The start of a run that goes on says no bound: that of a clock read long ago. */
-	if (!*text)
-		return w->kind == WANT_OPEN ? 2 * own + c->m->end / 10000 : own;
-	return strcmp(text, "unknown") == 0 ? c->m->end : strtoull(text, NULL, 10);
+	return w->side == WANT_RUNTIME && w->type == TRACE_DEVICE_EXEC;
 }
+
+/* ---- bounds --------------------------------------------------------------------------------------- */
+
+/* The newest reading of the run's core that the recording has before a record; NULL: none. */
+static const struct model_span *newest_sync(
+	const struct model *m, const struct model_span *run, const struct model_record *before)
+{
+	const struct model_span *newest = NULL;
+
+	for (uint32_t i = 0; i < m->sequence_count; i++) {
+		const struct model_record *r = &m->records[m->sequence[i]];
+		const struct model_span *p = &m->spans[r->index];
+
+		if (r == before)
+			break;
+		if (r->source < MODEL_SOURCES && r->read && !r->invalid &&
+			p->type == TRACE_TIMESTAMP_SYNC && p->source == run->source &&
+			p->nc == run->nc && (!newest || p->nc_from > newest->nc_from))
+			newest = p;
+	}
+	return newest;
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* What a run's times may be said to be wrong by: the bracket of the reading, 100 ppm of the time since, and
+ * rounding.  Another reading than that by which the run was stamped adds what the stamps are wrong by,
+ * and its own error once more. */
+static uint64_t largest_bound(const struct model_span *run, const struct model_span *sync)
+{
+	uint64_t far = distance(sync->from, run->from), to = distance(sync->from, run->to);
+	uint64_t error = sync->bound + 2 + 2 + (far > to ? far : to) / 10000;
+
+	return sync == run + 1 ? error : 2 * error + run->bound;
+}
+
+/* The bound that stands on a run's stop; `ret` is what its times are judged by. */
+static bool check_bound(struct checker *c, const struct want *w, uint64_t *ret)
+{
+	const struct model_span *p = &c->m->spans[w->index], *sync;
+	const char *text = event_attr(w->stop_event, "clock.bound_ns");
+	uint64_t bound = strtoull(text, NULL, 10);
+
+	sync = newest_sync(c->m, p, w->first);
+	*ret = c->m->end;
+	if (strcmp(text, sync ? "" : "unknown") == 0)
+		return !sync || FAIL(c, w, "no bound");
+	if (!sync || strcmp(text, "unknown") == 0 || bound > largest_bound(p, sync))
+		return FAIL(c, w, "bound %s instead of %" PRIu64 " at most", text,
+			sync ? largest_bound(p, sync) : 0);
+	*ret = bound;
+	return true;
+}
+
+/* ---- runtime records ------------------------------------------------------------------------------ */
+
+struct stamp {
+	uint64_t told, truth, bound;
+	uint64_t shift;	     /* moved by so much for causality */
+	uint64_t not_before; /* a stop: its start as written */
+};
 
 /* The time as written, against the stamp, the truth and the watermark that was broken. */
 static bool take_time(struct checker *c, struct want *w, const struct ntrace_event_view *e,
-	const struct model_record *r, uint64_t stamp, uint64_t truth, uint64_t not_before,
-	uint64_t *ret)
+	const struct model_record *r, const struct stamp *s, uint64_t *ret)
 {
 	uint64_t written = e->timestamp - MODEL_EPOCH, late = check_number(e, "late_ns");
-	uint64_t own = w->side == WANT_RUNTIME ? c->m->spans[w->index].bound : 0;
-	uint64_t bound = stated_bound(c, w);
-	uint64_t unmoved = written - late;
+	uint64_t unmoved = s->told + s->shift;
 
 	*ret = written;
 	c->late += late > 0;
 	c->late_ns += late;
 	if (e->timestamp < MODEL_EPOCH || late > written)
 		return FAIL(c, w, "impossible time");
-	if (bound == 0 && unmoved != stamp && !(w->side == WANT_KERNEL && !late))
+	if (written - late != unmoved)
 		return FAIL(c, w,
 			"written at %" PRIu64 " (late by %" PRIu64 ") instead of %" PRIu64, written,
-			late, stamp);
-	if (unmoved + bound < truth || unmoved > truth + bound) {
-		if (w->side != WANT_KERNEL || written < truth)
-			return FAIL(c, w, "off by %" PRId64 ", bound %" PRIu64,
-				(int64_t)(unmoved - truth), bound);
-	}
-	if (written <= stamp + own + bound || written == not_before)
+			late, unmoved);
+	if (distance(s->told, s->truth) > s->bound)
+		return FAIL(c, w, "off by %" PRId64 ", bound %" PRIu64,
+			(int64_t)(s->told - s->truth), s->bound);
+	if (late == 0 || written == s->not_before)
 		return true;
-	if (stamp >= r->said || written > r->said || !may_be_late(c, w))
-		return FAIL(c, w, "moved from %" PRIu64 " to %" PRIu64 ", watermark %" PRIu64,
-			stamp, written, r->said);
-	return true;
+	return (unmoved < r->said && written <= r->said && may_be_late(c, w)) ||
+	       FAIL(c, w, "moved from %" PRIu64 " to %" PRIu64 ", watermark %" PRIu64, unmoved,
+		       written, r->said);
 }
 
-/* What is not written has its times from the recording, moved as the rules say. */
+/* A run that was moved: to the start of what truly submitted it, and not further. */
+static bool check_clamp(struct checker *c, const struct want *w, uint64_t clamped)
+{
+	const struct model_span *p = &c->m->spans[w->index];
+	uint64_t start = p->said_from + clamped;
+
+	if (clamped == 0)
+		return true;
+	c->clamped++;
+	c->clamped_ns += clamped;
+	if (clamped > c->clamped_max)
+		c->clamped_max = clamped;
+	return (is_run(w) && (start == c->m->spans[p->submit].from ||
+				     start == c->m->spans[p->execute].from)) ||
+	       FAIL(c, w, "moved by %" PRIu64 ", not to its submit", clamped);
+}
+
+static bool runtime_times(struct checker *c, struct want *w)
+{
+	const struct model_span *p = &c->m->spans[w->index];
+	bool stop_only = w->kind == WANT_LOST, stops = w->kind == WANT_SPAN;
+	struct stamp s = {.told = stop_only ? p->said_to : p->said_from,
+		.truth = stop_only ? p->to : p->from,
+		.bound = p->bound,
+		.shift = check_number(w->start_event, "clamped_ns")};
+
+	if (is_run(w) && stops && !check_bound(c, w, &s.bound))
+		return false;
+	if (!check_clamp(c, w, s.shift) ||
+		!take_time(c, w, w->start_event, w->first, &s, &w->start))
+		return false;
+	w->end = w->start;
+	if (!stops)
+		return true;
+	if (check_number(w->stop_event, "clamped_ns") != s.shift)
+		return FAIL(c, w, "clamped_ns differs");
+	/* What ends before its submit moves with its start. */
+	if (s.shift)
+		s.shift = s.told + s.shift > p->said_to ? s.told + s.shift - p->said_to : 0;
+	s.told = p->said_to;
+	s.truth = p->to;
+	s.not_before = w->start;
+	return take_time(c, w, w->stop_event, w->last, &s, &w->end);
+}
+
+/* ---- driver calls --------------------------------------------------------------------------------- */
+
+/* Not before its source's watermark. */
 static uint64_t moved(uint64_t time, const struct model_record *r)
 {
 	return time < r->said ? r->said : time;
 }
 
+static bool check_call_time(struct checker *c, const struct want *w,
+	const struct ntrace_event_view *e, uint64_t time, uint64_t told)
+{
+	if (e->timestamp == MODEL_EPOCH + time && check_number(e, "late_ns") == time - told)
+		return true;
+	return FAIL(c, w, "written at %" PRIu64 " (late by %s) instead of %" PRIu64,
+		(uint64_t)(e->timestamp - MODEL_EPOCH), event_attr(e, "late_ns"), time);
+}
+
+/* Nothing holds the marks of the hooks, so all is known. */
+static bool call_times(struct checker *c, struct want *w)
+{
+	const struct model_call *k = &c->m->calls[w->index];
+	bool ends = w->kind == WANT_SPAN;
+
+	w->start = w->end = moved(k->from, w->first);
+	if (ends) {
+		w->end = moved(k->to, w->last);
+		w->end = w->end < w->start ? w->start : w->end;
+	}
+	c->late += w->start > k->from;
+	c->late_ns += w->start - k->from;
+	/* Of a call that was announced the end is a record of its own. */
+	if (ends && w->first != w->last) {
+		c->late += w->end > k->to;
+		c->late_ns += w->end - k->to;
+	}
+	if (!check_is_written(c, w))
+		return true;
+	return check_call_time(c, w, w->start_event, w->start, k->from) &&
+	       (!ends || check_call_time(c, w, w->stop_event, w->end, k->to));
+}
+
 bool check_times(struct checker *c, struct want *w)
 {
-	const struct model_span *p = &c->m->spans[w->index];
-	const struct model_call *k = &c->m->calls[w->index];
-	bool stop_only = w->kind == WANT_LOST, ok;
-
 	if (w->side == WANT_MARKER)
 		return true;
-	if (!check_is_written(c, w)) {
-		w->start = w->end = moved(k->from, w->first);
-		if (w->kind == WANT_SPAN) {
-			w->end = moved(k->to, w->last);
-			w->end = w->end < w->start ? w->start : w->end;
-		}
-		return true;
-	}
-	if (w->side == WANT_KERNEL) {
-		ok = take_time(c, w, w->start_event, w->first, k->from, k->from, 0, &w->start);
-		w->end = w->start;
-		if (ok && w->kind == WANT_SPAN)
-			ok = take_time(
-				c, w, w->stop_event, w->last, k->to, k->to, w->start, &w->end);
-		return ok;
-	}
-	ok = take_time(c, w, w->start_event, w->first, stop_only ? p->said_to : p->said_from,
-		stop_only ? p->to : p->from, 0, &w->start);
-	w->end = w->start;
-	if (ok && w->kind == WANT_SPAN)
-		ok = take_time(c, w, w->stop_event, w->last, p->said_to, p->to, w->start, &w->end);
-	return ok;
+	return w->side == WANT_KERNEL ? call_times(c, w) : runtime_times(c, w);
 }

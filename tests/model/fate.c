@@ -133,8 +133,6 @@ static void make_late(struct model *m, struct rng *r)
 
 		if (rec->lost || rec->copy || rec->late || rec->kind == RECORD_ANNOUNCE)
 			continue;
-		if (rec->kind == RECORD_DONE && m->calls[rec->index].announcements)
-			continue;
 		if (is_runtime(rec) && matters_for_links(&m->spans[rec->index]))
 			continue;
 		if (rec->kind == RECORD_START) {
