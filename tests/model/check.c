@@ -26,7 +26,8 @@ bool model_fail(struct model *m, const char *format, ...)
 }
 
 static const char *const side_names[] = {"runtime", "call", "marker"};
-static const char *const kind_names[] = {"span", "open span", "instant", "lost start", "duplicate"};
+static const char *const kind_names[] = {
+	"span", "open span", "instant", "lost start", "duplicate", "impossible"};
 
 const char *check_name(const struct checker *c, const struct want *w)
 {
@@ -63,14 +64,20 @@ bool check_is_written(const struct checker *c, const struct want *w)
 
 static bool find_runtime(struct checker *c, struct want *w, bool *taken)
 {
-	static const char *const starts[] = {
-		[WANT_INSTANT] = "", [WANT_LOST] = "lost", [WANT_DUPLICATE] = "duplicate"};
+	static const char *const starts[] = {[WANT_INSTANT] = "",
+		[WANT_LOST] = "lost",
+		[WANT_DUPLICATE] = "duplicate",
+		[WANT_INVALID] = ""};
 
 	for (size_t i = 0; i < c->file.count; i++) {
 		const struct ntrace_event_view *e = &c->file.events[i];
 
 		if (taken[i] || !e->has_nrta_seq_id || e->nrta_seq_id != w->index + 1u)
 			continue;
+		/* Whether it shows depends on what else is known of its execution: see check_fields.c. */
+		if (c->m->spans[w->index].wrong && w->kind == WANT_SPAN &&
+			*event_attr(e, "invalid"))
+			expect_invalid(c->x, w);
 		if (w->kind >= WANT_INSTANT) {
 			if (e->phase != PHASE_INSTANT ||
 				strcmp(event_attr(e, "start"), starts[w->kind]) != 0)

@@ -15,6 +15,7 @@ struct checker {
 	/* What the ledger must say, over all processes. */
 	uint64_t read, written, announced, not_wanted, lost;
 	uint64_t late, late_ns;
+	uint64_t wrong[WRONG_AFTER + 1];	   /* device runs of impossible times */
 	uint64_t missed, missed_perhaps;	   /* calls that their thread left */
 	uint64_t clamped, clamped_ns, clamped_max; /* device runs */
 };

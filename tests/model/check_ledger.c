@@ -153,6 +153,10 @@ static void want_merge(
 	want[REC_C_MERGE_LATE] = c->late;
 	want[REC_C_MERGE_LATE_NS] = c->late_ns;
 	want[REC_C_MERGE_EXIT_MISSED] = c->missed;
+	want[REC_C_MERGE_DEVICE_ZERO] = c->wrong[WRONG_ZERO] + c->wrong[WRONG_ZERO_NC];
+	want[REC_C_MERGE_DEVICE_BACKWARD] = c->wrong[WRONG_BACKWARD];
+	want[REC_C_MERGE_DEVICE_BEFORE_SUBMIT] = c->wrong[WRONG_BEFORE];
+	want[REC_C_MERGE_DEVICE_AFTER_COLLECTION] = c->wrong[WRONG_AFTER];
 	want[REC_C_MERGE_DEVICE_CLAMPED] = c->clamped;
 	want[REC_C_MERGE_DEVICE_CLAMPED_NS] = c->clamped_ns;
 	want[REC_C_MERGE_DEVICE_CLAMPED_MAX] = c->clamped_max;

@@ -28,26 +28,6 @@ static bool is_run(const struct want *w)
 
 /* ---- bounds --------------------------------------------------------------------------------------- */
 
-/* The newest reading of the run's core that the recording has before a record; NULL: none. */
-static const struct model_span *newest_sync(
-	const struct model *m, const struct model_span *run, const struct model_record *before)
-{
-	const struct model_span *newest = NULL;
-
-	for (uint32_t i = 0; i < m->sequence_count; i++) {
-		const struct model_record *r = &m->records[m->sequence[i]];
-		const struct model_span *p = &m->spans[r->index];
-
-		if (r == before)
-			break;
-		if (r->source < MODEL_SOURCES && r->read && !r->invalid &&
-			p->type == TRACE_TIMESTAMP_SYNC && p->source == run->source &&
-			p->nc == run->nc && (!newest || p->nc_from > newest->nc_from))
-			newest = p;
-	}
-	return newest;
-}
-
 static uint64_t distance(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : b - a;
@@ -71,7 +51,7 @@ static bool check_bound(struct checker *c, const struct want *w, uint64_t *ret)
 	const char *text = event_attr(w->stop_event, "clock.bound_ns");
 	uint64_t bound = strtoull(text, NULL, 10);
 
-	sync = newest_sync(c->m, p, w->first);
+	sync = expect_sync(c->m, p, w->first);
 	*ret = c->m->end;
 	if (strcmp(text, sync ? "" : "unknown") == 0)
 		return !sync || FAIL(c, w, "no bound");
@@ -83,6 +63,30 @@ static bool check_bound(struct checker *c, const struct want *w, uint64_t *ret)
 }
 
 /* ---- runtime records ------------------------------------------------------------------------------ */
+
+/* A run of impossible times stands where it was collected: at the end of the wait for it, else at the newest
+ * reading of its clock, but never before the watermark. */
+static bool invalid_time(struct checker *c, struct want *w)
+{
+	const struct model_span *p = &c->m->spans[w->index];
+	const struct model_span *sync = expect_sync(c->m, p, w->first);
+	uint64_t written = w->start_event->timestamp - MODEL_EPOCH, place = 0;
+	const struct want *wait = expect_wait(c->x, w);
+
+	if (wait && wait->kind == WANT_SPAN)
+		place = p->collected;
+	else if (sync)
+		place = sync->said_from;
+	/* Where nothing else is known: at the recording's begin. */
+	w->start = w->end = w->start_event->timestamp < MODEL_EPOCH ? 0 : written;
+	if (check_number(w->start_event, "late_ns"))
+		return FAIL(c, w, "late");
+	return w->start == place || (w->start > place && w->start <= w->last->said) ||
+	       FAIL(c, w,
+		       "at %" PRIu64 " instead of where it was collected, %" PRIu64
+		       ", watermark %" PRIu64,
+		       written, place, w->last->said);
+}
 
 struct stamp {
 	uint64_t told, truth, bound;
@@ -142,6 +146,8 @@ static bool runtime_times(struct checker *c, struct want *w)
 		.bound = p->bound,
 		.shift = check_number(w->start_event, "clamped_ns")};
 
+	if (w->kind == WANT_INVALID)
+		return invalid_time(c, w);
 	if (is_run(w) && stops && !check_bound(c, w, &s.bound))
 		return false;
 	if (!check_clamp(c, w, s.shift) ||

@@ -48,6 +48,12 @@ struct emitter {
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
+/* The stop of a run with impossible times comes with its start. */
+static bool is_joined(const struct model *m, const struct model_record *r)
+{
+	return r->source != KERNEL && r->kind == RECORD_START && m->spans[r->index].wrong;
+}
+
 static struct stream_item *add_item(struct stream *s, enum item_what what, unsigned tick)
 {
 	struct stream_item *i = &s->items[s->count++];
@@ -82,7 +88,7 @@ static void drain_ring(
 		if (rec->kind == RECORD_ANNOUNCE)
 			e->told[rec->index] = true;
 		add_item(&e->streams[source], ITEM_RECORD, tick)->record = i;
-		most--;
+		most -= !is_joined(m, rec);
 	}
 }
 
@@ -447,7 +453,9 @@ static void weave_tick(struct emitter *e, struct rng *w, uint32_t source, unsign
 		const struct stream_item *i = &s->items[s->next];
 		uint32_t batch[512], count = 0, most = 1 + rng_below(w, rng_one_in(w, 2) ? 4 : 500);
 
-		for (; s->next < s->count && i->what == ITEM_RECORD && count < most; i++) {
+		for (; s->next < s->count && i->what == ITEM_RECORD &&
+			(count < most || is_joined(m, &m->records[batch[count - 1]]));
+			i++) {
 			if (i->tick != tick || (count && source != KERNEL &&
 						       place_of(m, &m->records[i->record]) !=
 							       place_of(m, &m->records[batch[0]])))

@@ -56,6 +56,40 @@ static void add_runtime(struct expect *x, enum want_kind kind, const struct mode
 	x->device_runs += p->type == TRACE_DEVICE_EXEC && kind <= WANT_OPEN;
 }
 
+const struct model_span *expect_sync(
+	const struct model *m, const struct model_span *run, const struct model_record *before)
+{
+	const struct model_span *newest = NULL;
+
+	for (uint32_t i = 0; i < m->sequence_count; i++) {
+		const struct model_record *r = &m->records[m->sequence[i]];
+		const struct model_span *p = &m->spans[r->index];
+
+		if (r == before)
+			break;
+		if (r->source < MODEL_SOURCES && r->read && !r->invalid &&
+			p->type == TRACE_TIMESTAMP_SYNC && p->source == run->source &&
+			p->nc == run->nc && (!newest || p->nc_from > newest->nc_from))
+			newest = p;
+	}
+	return newest;
+}
+
+/* Times that cannot be, whatever else is known. */
+static bool is_impossible(
+	const struct model *m, const struct model_span *p, const struct model_record *start)
+{
+	return p->wrong == WRONG_ZERO || p->wrong == WRONG_BACKWARD ||
+	       (p->wrong == WRONG_ZERO_NC && expect_sync(m, p, start));
+}
+
+void expect_invalid(struct expect *x, struct want *w)
+{
+	w->kind = WANT_INVALID;
+	x->runtime_spans--;
+	x->device_runs--;
+}
+
 /* The first start and the first stop are the span. */
 static void pair(struct expect *x, const struct arrivals *a)
 {
@@ -64,6 +98,8 @@ static void pair(struct expect *x, const struct arrivals *a)
 	if (a->count[0])
 		add_runtime(x, a->count[1] ? WANT_SPAN : WANT_OPEN, starts[0],
 			a->count[1] ? stops[0] : NULL);
+	if (a->count[0] && is_impossible(x->m, &x->m->spans[starts[0]->index], starts[0]))
+		expect_invalid(x, &x->wants[x->count - 1]);
 	for (unsigned i = 1; i < a->count[0]; i++)
 		add_runtime(x, WANT_DUPLICATE, starts[i], NULL);
 	for (unsigned i = a->count[0] > 0; i < a->count[1]; i++)
@@ -419,6 +455,7 @@ struct driver_sums expect_sums(const struct expect *x, uint32_t want)
 			continue;
 		const struct model_call *c = &x->m->calls[w->index];
 		sum.ioctls++;
+		sum.missed |= w->doubt_at < w->stop_at;
 		sum.ioctl_ns += w->end - w->start;
 		if (c->result < 0) {
 			sum.errors++;
@@ -430,126 +467,11 @@ struct driver_sums expect_sums(const struct expect *x, uint32_t want)
 			last_stop = w->stop_at > last_stop ? w->stop_at : last_stop;
 		} else if (c->request == NEURON_IOCTL_MEM_BUF_COPY64) {
 			sum.dma_bytes += c->bytes;
+			sum.dma_most += w->end - w->start;
 			copies[count++] = w;
 		}
 	}
 	sum.copies = count;
 	sum.dma_ns = union_of(copies, count);
 	return sum;
-}
-
-/* ---- links -------------------------------------------------------------------------------------- */
-
-/* The outermost nrt_execute around a span. */
-static const struct want *execute_around(const struct expect *x, const struct want *w)
-{
-	const struct want *best = NULL;
-
-	for (uint32_t i = 0; i < x->count; i++) {
-		const struct want *o = &x->wants[i];
-
-		if (o->side == WANT_RUNTIME && o->type == TRACE_EXECUTE_API &&
-			expect_contains(x, o, w) && (!best || o->start_at < best->start_at))
-			best = o;
-	}
-	return best;
-}
-
-static bool is_span(const struct want *w, uint32_t type, uint32_t source)
-{
-	return w->side == WANT_RUNTIME && w->kind <= WANT_OPEN && w->type == type &&
-	       w->source == source;
-}
-
-/* The wait for a run: that which was going on when the run began, or else the next. */
-static const struct want *find_wait(const struct expect *x, const struct want *run)
-{
-	const struct want *during = NULL, *after = NULL;
-
-	for (uint32_t i = 0; i < x->count; i++) {
-		const struct want *w = &x->wants[i];
-
-		if (!is_span(w, TRACE_EXEC_WAIT, run->source) || w->place != run->place ||
-			x->m->spans[w->index].exec_id != x->m->spans[run->index].exec_id)
-			continue;
-		if (w->start > run->start)
-			after = !after || w->start < after->start ? w : after;
-		else
-			during = !during || w->start > during->start ? w : during;
-	}
-	if (during && (during->kind == WANT_OPEN || during->end >= run->start))
-		return during;
-	return after;
-}
-
-/* The last submit to the run's core that begins at or before a time; in an nrt_execute, if given. */
-static uint32_t last_submit(
-	const struct expect *x, const struct want *run, const struct want *execute, uint64_t before)
-{
-	uint32_t best = WANT_NONE;
-
-	for (uint32_t i = 0; i < x->count; i++) {
-		const struct want *w = &x->wants[i];
-
-		if (!is_span(w, TRACE_MODEL_SUBMIT, run->source) || w->place != run->place ||
-			w->start > before || (execute && execute_around(x, w) != execute))
-			continue;
-		if (best == WANT_NONE || w->start_at > x->wants[best].start_at)
-			best = i;
-	}
-	return best;
-}
-
-static bool was_read(const struct model *m, const struct model_span *p, uint64_t seq)
-{
-	for (uint32_t i = 0; i < m->record_count; i++) {
-		const struct model_record *r = &m->records[i];
-
-		if (r->source == p->source && r->seq == seq && r->read && !r->invalid &&
-			m->spans[r->index].nc == p->nc)
-			return true;
-	}
-	return false;
-}
-
-/* Is a record of the ring missing between the starts of two spans? */
-static bool has_gap(const struct expect *x, const struct want *a, const struct want *b)
-{
-	for (uint64_t seq = a->first->seq; seq < b->first->seq; seq++)
-		if (!was_read(x->m, &x->m->spans[a->index], seq))
-			return true;
-	return false;
-}
-
-uint32_t expect_link(const struct expect *x, uint32_t index, bool *ret_exact)
-{
-	const struct want *run = &x->wants[index], *wait = find_wait(x, run);
-	const struct want *execute = wait ? execute_around(x, wait) : NULL;
-	uint32_t link = WANT_NONE;
-
-	*ret_exact = execute && execute->start <= run->end;
-	if (*ret_exact) {
-		link = last_submit(x, run, execute, wait->start);
-		if (link == WANT_NONE)
-			link = (uint32_t)(execute - x->wants);
-		*ret_exact = !has_gap(x, &x->wants[link], wait);
-	}
-	return link;
-}
-
-bool expect_may_infer(const struct expect *x, uint32_t index, uint32_t link)
-{
-	const struct want *run = &x->wants[index];
-	const struct model_span *p = &x->m->spans[run->index];
-	/* Its end is known to a bound, and may have been moved for being late. */
-	uint64_t low = (p->said_to < run->end ? p->said_to : run->end) - p->bound;
-	uint64_t high = (p->said_to > run->end ? p->said_to : run->end) + p->bound;
-	uint32_t last = last_submit(x, run, NULL, low);
-
-	if (link == last)
-		return true;
-	if (link == WANT_NONE || !is_span(&x->wants[link], TRACE_MODEL_SUBMIT, run->source) ||
-		x->wants[link].place != run->place || x->wants[link].start > high)
-		return false;
-	return last == WANT_NONE || x->wants[link].start >= x->wants[last].start;
 }

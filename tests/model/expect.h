@@ -9,7 +9,7 @@
 #include "tests/unit/trace_file.h"
 
 enum want_side { WANT_RUNTIME, WANT_KERNEL, WANT_MARKER };
-enum want_kind { WANT_SPAN, WANT_OPEN, WANT_INSTANT, WANT_LOST, WANT_DUPLICATE };
+enum want_kind { WANT_SPAN, WANT_OPEN, WANT_INSTANT, WANT_LOST, WANT_DUPLICATE, WANT_INVALID };
 enum want_form { AT_STOP, AT_START, AT_ZERO_START, AT_ZERO_STOP, AT_INSTANT };
 
 #define WANT_NONE UINT32_MAX
@@ -54,6 +54,8 @@ struct expect {
 
 struct driver_sums {
 	uint64_t ioctls, ioctl_ns, copies, dma_bytes, dma_ns, errors;
+	uint64_t dma_most;		 /* the copies one by one */
+	bool missed;			 /* of a call it was thought that no end would come */
 	int32_t last_error, other_error; /* of the call that began last, and that ended last */
 };
 
@@ -69,6 +71,16 @@ bool expect_contains(const struct expect *x, const struct want *outer, const str
 struct driver_sums expect_sums(const struct expect *x, uint32_t want);
 /* What a device run must link to exactly, if anything. */
 uint32_t expect_link(const struct expect *x, uint32_t run, bool *ret_exact);
+/* The wait for a device run by its name alone; NULL: none is left. */
+const struct want *expect_wait(const struct expect *x, const struct want *run);
+/* What a device run of impossible times must point to; WANT_NONE: nothing.  *ret_exact: it
+ * must be known. */
+uint32_t expect_cause(const struct expect *x, uint32_t run, bool *ret_exact);
+/* The newest reading of a run's core that the recording has before a record; NULL: none. */
+const struct model_span *expect_sync(
+	const struct model *m, const struct model_span *run, const struct model_record *before);
+/* A run that was expected as a span is an instant, its times being impossible. */
+void expect_invalid(struct expect *x, struct want *w);
 /* May it be inferred that a run belongs to this submit, or (WANT_NONE) to none? */
 bool expect_may_infer(const struct expect *x, uint32_t run, uint32_t link);
 

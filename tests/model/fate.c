@@ -44,6 +44,12 @@ static bool matters_for_links(const struct model_span *p)
 	       p->type == TRACE_MODEL_SUBMIT || p->type == TRACE_EXEC_WAIT;
 }
 
+/* A run with impossible times is looked at whole. */
+static bool is_spared(const struct model *m, const struct model_record *r)
+{
+	return is_runtime(r) && m->spans[r->index].wrong;
+}
+
 static void lose_calls(struct model *m, struct rng *r)
 {
 	uint32_t seq[MODEL_CPUS] = {0};
@@ -92,7 +98,7 @@ static void lose_records(struct model *m, struct rng *r)
 		struct model_record *rec = &m->records[i];
 		uint32_t *left;
 
-		if (!is_runtime(rec))
+		if (!is_runtime(rec) || is_spared(m, rec))
 			continue;
 		left = &run[rec->source][core_place(m, rec)];
 		if (*left == 0 && rng_one_in(r, 25))
@@ -154,7 +160,8 @@ static void make_twice(struct model *m, struct rng *r)
 	for (uint32_t i = 0; i < count && m->record_count + 1 < MODEL_RECORDS; i++) {
 		struct model_record *rec = &m->records[i];
 
-		if (is_runtime(rec) && !rec->lost && !rec->late && rng_one_in(r, 25)) {
+		if (is_runtime(rec) && !rec->lost && !rec->late && !is_spared(m, rec) &&
+			rng_one_in(r, 25)) {
 			struct model_record *copy = &m->records[m->record_count++];
 
 			*copy = *rec;
@@ -169,7 +176,7 @@ static void make_invalid(struct model *m, struct rng *r)
 		struct model_record *rec = &m->records[i];
 
 		rec->invalid = rec->kind != RECORD_ANNOUNCE && !rec->copy && !rec->lost &&
-			       !rec->late && rng_one_in(r, 40);
+			       !rec->late && !is_spared(m, rec) && rng_one_in(r, 40);
 	}
 }
 

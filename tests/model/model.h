@@ -64,7 +64,8 @@
 	F(INVALID, "invalid", "records with impossible contents")              \
 	F(KILL, "kill", "a recorder that is killed")                           \
 	F(DAMAGE, "damage", "a damaged place in the recording")                \
-	F(OPTION, "option", "driver calls extended or off")
+	F(OPTION, "option", "driver calls extended or off")                    \
+	F(IMPOSSIBLE, "impossible", "device runs at times that cannot be")
 
 enum model_feature {
 #define F(id, name, text) WITH_##id,
@@ -114,6 +115,16 @@ static inline struct rng rng_for(uint64_t seed, uint64_t purpose)
 
 /* ---- the world ------------------------------------------------------------------------------- */
 
+/* What is wrong with the times of a device run. */
+enum model_wrong {
+	WRONG_NOTHING,
+	WRONG_ZERO,    /* the host's are 0 */
+	WRONG_ZERO_NC, /* the device's are 0 */
+	WRONG_BACKWARD,
+	WRONG_BEFORE, /* its execution */
+	WRONG_AFTER,  /* it was collected */
+};
+
 /* A span or an instant of a runtime. */
 struct model_span {
 	uint32_t process, source; /* indices */
@@ -126,6 +137,8 @@ struct model_span {
 	uint64_t nc_from, nc_to;     /* what the device's clock shows then */
 	uint64_t exec_id;
 	int execute, submit; /* device run: indices of what truly started it; else -1 */
+	uint64_t collected;  /* device run: when its wait ended */
+	enum model_wrong wrong;
 	uint32_t status;
 	bool instant, hardware, open;
 };

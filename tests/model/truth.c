@@ -207,12 +207,56 @@ static void call(struct thread *t)
 
 /* ---- executions -------------------------------------------------------------------------------- */
 
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static uint64_t farthest(uint64_t from, const struct model_span *p)
+{
+	uint64_t a = distance(from, p->from), b = distance(from, p->to);
+
+	return a > b ? a : b;
+}
+
 /* What the device's clock shows. */
 static uint64_t device_time(const struct model_source *s, uint32_t core, uint64_t t)
 {
 	int64_t drift = (int64_t)t / 1000 * s->clock_ppm[core] / 1000;
 
 	return (uint64_t)((int64_t)t + s->clock_offset[core] + drift);
+}
+
+/* Moves a run that is to be impossible, as if the device had run then: `from` and `to` are what it says. */
+static void misplace(struct thread *t, struct model_span *p, const struct model_span *execute)
+{
+	/* More than any bound. */
+	uint64_t far = 300 + rng_below(t->r, 500) + (t->now - execute->from) / 1000;
+
+	p->wrong = WRONG_ZERO + rng_below(t->r, 5);
+	if (p->wrong == WRONG_BACKWARD && p->from == p->to)
+		p->wrong = WRONG_ZERO;
+	if (p->wrong == WRONG_BEFORE && execute->from <= far)
+		p->wrong = WRONG_AFTER;
+	if (p->wrong == WRONG_BACKWARD) {
+		uint64_t swap = p->from;
+
+		p->from = p->to;
+		p->to = swap;
+	} else if (p->wrong == WRONG_BEFORE) {
+		p->to = execute->from - far + (p->to - p->from);
+		p->from = execute->from - far;
+	} else if (p->wrong == WRONG_AFTER) {
+		p->to = t->now + far;
+	}
+}
+
+static void forget_times(struct model_span *p)
+{
+	if (p->wrong == WRONG_ZERO)
+		p->said_from = p->said_to = 0 - MODEL_BOOT;
+	if (p->wrong == WRONG_ZERO_NC)
+		p->nc_from = p->nc_to = 0;
 }
 
 static void device_run(
@@ -229,6 +273,9 @@ static void device_run(
 	p->execute = (int)index_of(t->m, execute);
 	p->submit = (int)index_of(t->m, submit);
 	p->tid = p->stop_tid = 0;
+	p->collected = t->now;
+	if (model_has(t->m, WITH_IMPOSSIBLE) && rng_one_in(t->r, 2))
+		misplace(t, p, execute);
 	/* The runtime reads both clocks now and reckons back. */
 	sync = add_span(t, TRACE_TIMESTAMP_SYNC, t->core);
 	sync->instant = true;
@@ -239,13 +286,14 @@ static void device_run(
 	sync->bound = model_has(t->m, WITH_DRIFT) ? DEVICE_BRACKET_NS : 0;
 	uint64_t at = device_time(s, t->core, t->now) + (uint64_t)error;
 	/* Half the bracket, and 100 ppm of the distance. */
-	p->bound = model_has(t->m, WITH_DRIFT) ? DEVICE_BRACKET_NS + 2 + (t->now - p->from) / 10000
+	p->bound = model_has(t->m, WITH_DRIFT) ? DEVICE_BRACKET_NS + 2 + farthest(t->now, p) / 10000
 					       : 0;
 	p->nc_from = device_time(s, t->core, p->from);
 	p->nc_to = device_time(s, t->core, p->to);
 	sync->nc_from = at;
 	p->said_from = t->now - (at - p->nc_from);
 	p->said_to = t->now - (at - p->nc_to);
+	forget_times(p);
 	emit_start(t, sync, t->now);
 	emit_start(t, p, t->now);
 	emit_stop(t, p, t->now);
