@@ -337,17 +337,22 @@ int outfile_resume(struct outfile *f)
 	return f->error;
 }
 
-/* 0 or -errno; -EEXIST when there is something called `to`. */
-static int rename_noreplace(const char *from, const char *to)
+int file_rename(const char *from, const char *to)
 {
+	struct stat st;
+
 	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
-	if (link(from, to) < 0)
-		return -errno;
-	unlink(from);
-	return 0;
+	if (link(from, to) == 0) {
+		unlink(from);
+		return 0;
+	}
+	/* A directory has no second name; as another's it replaces an empty one at most. */
+	if (errno != EPERM || lstat(to, &st) == 0)
+		return errno == EPERM ? -EEXIST : -errno;
+	return rename(from, to) < 0 ? -errno : 0;
 }
 
 /* Frees what the struct holds; the temporary file is no longer its business. */
@@ -376,7 +381,7 @@ int outfile_commit(struct outfile *f)
 		f->error = -errno;
 	f->fd = -1;
 	if (!f->error)
-		f->error = rename_noreplace(f->tmp_path, f->path);
+		f->error = file_rename(f->tmp_path, f->path);
 	err = f->error;
 	if (err)
 		outfile_abort(f);

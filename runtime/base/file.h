@@ -47,6 +47,10 @@ void file_chown_invoker(int fd);
  * *ret_path (to be freed).  0 or -errno. */
 int file_mkdir_unique(const char *base, char **ret_path);
 
+/* Gives a file or directory another name without replacing anything; -EEXIST when there is something
+ * called `to`.  0 or -errno. */
+int file_rename(const char *from, const char *to);
+
 struct outfile {
 	int fd;
 	char *path;

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rec_cut.c - see rec_cut.h.
+ * rec_cut.c - copies the wanted part of a recording, in two passes.
  *
- * Two passes.  The first finds the spans that reach over an end of the wanted time, and which
- * process each source is.  The second copies frames in their order, each with the records that are
- * wanted; of the blocks that hold none, as the first has seen, it reads the heads only.  Records stay where they were, so a cut has the order and the watermarks of its original.
+ * The first finds the spans that reach over an end of the wanted time, and which process each source
+ * is.  The second copies frames in their order, each with the records that are wanted; of the blocks
+ * that hold none, as the first has seen, it reads the heads only.  Records stay where they were, so a
+ * cut has the order and the watermarks of its original.
  */
 #include "runtime/record/rec_cut.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/record/cut_blocks.h"
+#include "runtime/record/cut_output.h"
 #include "runtime/record/footer.h"
 #include "runtime/record/frame.h"
 #include "runtime/record/ledger.h"
@@ -535,37 +534,20 @@ static int copy_frames(struct cutter *c, struct rec_reader *r)
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-/* Removes what was written so far. */
-static void discard(const char *path)
-{
-	char name[64], file[4200];
-
-	for (unsigned i = 0; i < REC_MAX_SEGMENTS; i++) {
-		snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, i);
-		snprintf(file, sizeof(file), "%s/%s", path, name);
-		if (unlink(file) < 0)
-			break;
-	}
-	rmdir(path);
-}
-
 static int write_cut(struct cutter *c, struct rec_reader *r, const char *out_path)
 {
-	int rc = rec_writer_open(out_path, &c->w), closed;
+	struct cut_output out;
+	int rc = cut_output_open(&out, out_path);
 
 	if (rc < 0)
 		return rc;
+	c->w = out.writer;
 	rc = copy_frames(c, r);
 	c->ret->left_out = c->seen - c->ret->kept;
 	if (rc == 0)
 		rc = rec_writer_flush(c->w);
 	c->ret->bytes = rec_writer_bytes(c->w);
-	closed = rec_writer_close(c->w);
-	if (rc == 0)
-		rc = closed;
-	if (rc < 0)
-		discard(out_path);
-	return rc;
+	return cut_output_close(&out, rc);
 }
 
 int rec_cut(const char *path, const char *out_path, const struct rec_cut_options *options,

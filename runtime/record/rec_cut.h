@@ -46,7 +46,8 @@ struct rec_cut_result {
  * Writes the part of the recording at `path` to the directory `out_path`, which must not exist
  * (-EEXIST).  A core keeps the records of that core and those of none, driver calls among them.
  * What rec_reader_open says; -ENODATA: a time is given, and no clock snapshot is left to tell it by;
- * or -errno.  On error nothing is left at out_path.
+ * or -errno.  On error nothing is left; who is killed leaves
+ * a hidden directory beside out_path at most.
  */
 int rec_cut(const char *path, const char *out_path, const struct rec_cut_options *options,
 	struct rec_cut_result *ret);

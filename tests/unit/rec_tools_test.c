@@ -3,6 +3,11 @@
  * rec_tools_test.c - summaries and cuts of recordings: a cut merges to the matching subset, its
  * ledger balances, and what a summary says is what was written.
  */
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 #include "runtime/record/rec_cut.h"
 #include "runtime/record/rec_summary.h"
 #include "tests/shim/shim.h"
@@ -274,6 +279,47 @@ TEST("rec cut: a recording without a clock snapshot cannot be cut by time", "[re
 	o.from.kind = CUT_OPEN;
 	CHECK_EQ(rec_cut(fx_path(&fx, REC_DIR).s, fx_path(&fx, "part").s, &o, &cut), 0);
 	CHECK_EQ(cut.kept, 2);
+	fx_free(&fx);
+}
+
+/* A cut that meets a limit on the size of files in the middle: what it returns, or -1 when it was killed. */
+static int limited_cut(const struct fixture *fx, const char *out, bool killed)
+{
+	struct rec_cut_options o = {0};
+	struct rec_cut_result r;
+	struct rlimit limit = {64, 64};
+	int status = -1;
+	pid_t child = fork();
+
+	if (child == 0) {
+		signal(SIGXFSZ, killed ? SIG_DFL : SIG_IGN);
+		setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+		setrlimit(RLIMIT_FSIZE, &limit);
+		_exit(-rec_cut(scratch_path(&fx->dir, REC_DIR).s, out, &o, &r));
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		return -ECHILD;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -1;
+}
+
+TEST("rec cut: what fails in the middle is removed, and one who is killed leaves no recording of "
+     "that name",
+	"[record]")
+{
+	struct fixture fx;
+	struct truth t[SPANS];
+	struct scratch_path dir, cut;
+
+	REQUIRE(make(&fx, t, 3));
+	dir = scratch_path(&fx.dir, "cut");
+	cut = scratch_path(&fx.dir, "cut/recording");
+	REQUIRE(mkdir(dir.s, 0777) == 0);
+	CHECK_EQ(limited_cut(&fx, cut.s, false), -EFBIG);
+	CHECK_EQ(rmdir(dir.s), 0); /* it is empty */
+	REQUIRE(mkdir(dir.s, 0777) == 0);
+	CHECK_EQ(limited_cut(&fx, cut.s, true), -1);
+	CHECK_EQ(access(cut.s, F_OK), -1);
+	CHECK_EQ(rmdir(dir.s), -1); /* what it wrote is there by another name */
 	fx_free(&fx);
 }
 
