@@ -36,6 +36,16 @@ bool clock_map_find(struct clock_map *m, const struct clock_snapshot *s)
 	return true;
 }
 
+bool clock_map_find_frame(struct clock_map *m, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct clock_snapshot s;
+
+	if (f->type != REC_CLOCK || f->size < sizeof(s))
+		return false;
+	memcpy(&s, payload, sizeof(s));
+	return clock_map_find(m, &s);
+}
+
 static uint64_t middle(const struct clock_snapshot *s)
 {
 	return s->boot_before + bracket(s) / 2;

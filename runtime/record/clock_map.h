@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/record/recording.h"
 
 /* Slewing moves the clocks apart by less than this between two snapshots (500 ppm over a second,
  * twice). */
@@ -41,6 +42,8 @@ struct clock_map {
 
 /* Takes the offset from a snapshot; false when that one cannot be true or the offset is known. */
 bool clock_map_find(struct clock_map *m, const struct clock_snapshot *s);
+/* The same of a frame of a recording, if it is a CLOCK frame. */
+bool clock_map_find_frame(struct clock_map *m, const struct rec_frame *f, const uint8_t *payload);
 /* Adds a snapshot, in the order of the recording; one that cannot be true is passed over.  0 or
  * -ENOMEM. */
 int clock_map_add(struct clock_map *m, const struct clock_snapshot *s);

@@ -96,14 +96,9 @@ static int find_clock(struct merger *m, const struct merge_frames *frames)
 	int rc = 0;
 
 	while (!m->session.clock.known && (rc = frames->next(frames->ctx, &f, &payload)) > 0) {
-		struct clock_snapshot s;
-
 		if (f->type == REC_HEADER || f->type == REC_CLOCK)
 			seed = XXH3_64bits_withSeed(payload, f->size, seed);
-		if (f->type != REC_CLOCK || f->size < sizeof(s))
-			continue;
-		memcpy(&s, payload, sizeof(s));
-		clock_map_find(&m->session.clock, &s);
+		clock_map_find_frame(&m->session.clock, f, payload);
 	}
 	if (!m->session.clock.known)
 		return rc < 0 ? rc : -ENODATA;

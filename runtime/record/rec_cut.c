@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/record/clock_map.h"
 #include "runtime/record/cut_blocks.h"
 #include "runtime/record/cut_output.h"
 #include "runtime/record/footer.h"
@@ -34,7 +35,7 @@ struct cutter {
 	struct span_set spans; /* those that reach over an end of the time */
 	uint32_t *pids;	       /* of sources; 0: unknown */
 	struct footer newest;  /* counters */
-	struct clock_snapshot clock;
+	struct clock_map clock;
 	uint8_t *records; /* of the frame that is made */
 	size_t cap;
 	struct rec_frame cpu; /* newest CPU sample before the time: intervals begin there */
@@ -265,12 +266,11 @@ static int survey(struct cutter *c, struct rec_reader *r)
 
 static uint64_t to_boot(const struct cutter *c, struct cut_time t, uint64_t otherwise)
 {
-	uint64_t epoch_of_0 = (uint64_t)clock_snapshot_offset(&c->clock);
+	uint64_t epoch_of_0 = (uint64_t)c->clock.offset;
 
 	switch (t.kind) {
 	case CUT_RELATIVE:
-		return t.ns > UINT64_MAX - c->clock.boot_before ? UINT64_MAX
-								: c->clock.boot_before + t.ns;
+		return t.ns > UINT64_MAX - c->clock.begin ? UINT64_MAX : c->clock.begin + t.ns;
 	case CUT_EPOCH:
 		return t.ns > epoch_of_0 ? t.ns - epoch_of_0 : 0;
 	default:
@@ -278,22 +278,18 @@ static uint64_t to_boot(const struct cutter *c, struct cut_time t, uint64_t othe
 	}
 }
 
-/* Finds the first clock snapshot and with it the time that is wanted. */
+/* Finds the first clock snapshot that can be, as the merge does, and with it the time that is wanted. */
 static int find_time(struct cutter *c, struct rec_reader *r)
 {
 	const struct rec_frame *f;
 	const uint8_t *payload;
-	bool found = false;
 	int rc = 0;
 
 	if (c->o->from.kind != CUT_OPEN || c->o->to.kind != CUT_OPEN) {
-		while (!found && (rc = rec_reader_next(r, &f, &payload)) > 0)
-			found = f->type == REC_CLOCK && f->size >= sizeof(c->clock);
-		if (rc < 0)
-			return rc;
-		if (!found)
-			return -ENODATA;
-		memcpy(&c->clock, payload, sizeof(c->clock));
+		while (!c->clock.known && (rc = rec_reader_next(r, &f, &payload)) > 0)
+			clock_map_find_frame(&c->clock, f, payload);
+		if (!c->clock.known)
+			return rc < 0 ? rc : -ENODATA;
 	}
 	c->ret->from_ns = to_boot(c, c->o->from, 0);
 	c->ret->to_ns = to_boot(c, c->o->to, UINT64_MAX);

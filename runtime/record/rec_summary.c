@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/record/clock_map.h"
 #include "runtime/record/footer.h"
 #include "runtime/record/records.h"
 #include "runtime/record/span_set.h"
@@ -23,6 +24,7 @@ struct sequence {
 struct summarizer {
 	struct rec_summary *s;
 	struct footer found; /* what a footer should say */
+	struct clock_map clock;
 	size_t source_cap;
 	struct span_set spans;
 	struct sequence *cpus; /* of driver calls */
@@ -140,7 +142,7 @@ static int take_header(struct summarizer *z, const struct rec_frame *f, const ui
 
 static int take_clock(struct summarizer *z, const struct rec_frame *f, const uint8_t *payload)
 {
-	if (f->size >= sizeof(z->s->clock) && z->s->clock.boot_after == 0)
+	if (clock_map_find_frame(&z->clock, f, payload))
 		memcpy(&z->s->clock, payload, sizeof(z->s->clock));
 	return 0;
 }

@@ -37,7 +37,7 @@ struct rec_summary {
 	struct summary_type types[SUMMARY_TYPES];
 	struct summary_source *sources; /* ascending */
 	size_t source_count;
-	struct clock_snapshot clock; /* the first */
+	struct clock_snapshot clock; /* the first that can be; all 0: none */
 	uint64_t first_ns, last_ns;  /* of all records; 0: none */
 	uint64_t stored_bytes;	     /* of the segments' blocks (version 2) */
 	uint64_t blocks;

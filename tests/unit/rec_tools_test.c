@@ -282,6 +282,35 @@ TEST("rec cut: a recording without a clock snapshot cannot be cut by time", "[re
 	fx_free(&fx);
 }
 
+TEST("rec: a clock snapshot that cannot be counts for nothing, as in the merge", "[record]")
+{
+	struct fixture fx;
+	struct rec_cut_options o = {.from = {CUT_RELATIVE, 0}};
+	struct rec_cut_result r;
+	struct rec_summary s;
+	struct clock_snapshot unread = {.boot_before = 1, .boot_after = 2};
+
+	REQUIRE(fx_open_bare(&fx));
+	fx_frame(&fx, REC_CLOCK, REC_SOURCE_RECORDER, &unread, sizeof(unread));
+	REQUIRE(fx_close_writer(&fx) == 0);
+	CHECK_EQ(rec_cut(fx_path(&fx, REC_DIR).s, fx_path(&fx, "cut").s, &o, &r), -ENODATA);
+	CHECK_EQ(rec_summary_make(fx_path(&fx, REC_DIR).s, &s), 0);
+	CHECK_EQ(s.clock.boot_after, 0);
+	rec_summary_free(&s);
+	fx_free(&fx);
+
+	REQUIRE(fx_open_bare(&fx));
+	fx_frame(&fx, REC_CLOCK, REC_SOURCE_RECORDER, &unread, sizeof(unread));
+	fx_clock(&fx, 100, 0);
+	REQUIRE(fx_close_writer(&fx) == 0);
+	CHECK_EQ(rec_cut(fx_path(&fx, REC_DIR).s, fx_path(&fx, "cut").s, &o, &r), 0);
+	CHECK_EQ(r.from_ns, FX_BOOT + 50);
+	CHECK_EQ(rec_summary_make(fx_path(&fx, REC_DIR).s, &s), 0);
+	CHECK_EQ(s.clock.boot_before, FX_BOOT + 50);
+	rec_summary_free(&s);
+	fx_free(&fx);
+}
+
 /* A cut that meets a limit on the size of files in the middle: what it returns, or -1 when it was killed. */
 static int limited_cut(const struct fixture *fx, const char *out, bool killed)
 {
