@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * footer.c - see footer.h, and rec_footer_parse for readers.
+ * footer.c - the newest of each counter and the index of blocks, gathered, written and read back.
  */
 #include "runtime/record/footer.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 static int compare(const struct rec_footer_counter *a, const struct rec_footer_counter *b)
 {
@@ -33,32 +34,52 @@ static int grow(void *array, size_t *cap, size_t count, size_t element)
 	return 0;
 }
 
+/* Finds a row, or the key under which a new one is to be kept. */
+static struct rec_footer_counter *find(
+	struct footer *f, const struct rec_footer_counter *c, uint64_t *ret_key)
+{
+	uint64_t key = XXH3_64bits(c, offsetof(struct rec_footer_counter, zero)) | 1, *place;
+
+	/* Another row with the same hash: try on. */
+	while ((place = map64_find(&f->index, key)) && compare(&f->counters[*place], c) != 0)
+		key += 2;
+	*ret_key = key;
+	return place ? &f->counters[*place] : NULL;
+}
+
 static int note_counter(struct footer *f, const struct rec_footer_counter *c)
 {
-	size_t lo = 0, hi = f->head.counters;
+	uint64_t key;
+	struct rec_footer_counter *known = find(f, c, &key);
+	int rc;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (compare(&f->counters[mid], c) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo < f->head.counters && compare(&f->counters[lo], c) == 0) {
-		f->counters[lo].value = c->value;
+	if (known) {
+		known->value = c->value;
 		return 0;
 	}
-	if (f->head.counters == FOOTER_MAX_COUNTERS)
-		return 0;
-	int rc = grow(&f->counters, &f->counter_cap, f->head.counters, sizeof(*f->counters));
-	if (rc < 0)
-		return rc;
-	memmove(f->counters + lo + 1, f->counters + lo,
-		(f->head.counters - lo) * sizeof(*f->counters));
-	f->counters[lo] = *c;
-	f->head.counters++;
-	return 0;
+	rc = grow(&f->counters, &f->counter_cap, f->head.counters, sizeof(*f->counters));
+	if (rc == 0)
+		rc = map64_put(&f->index, key, f->head.counters);
+	if (rc == 0)
+		f->counters[f->head.counters++] = *c;
+	return rc;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	return compare(a, b);
+}
+
+void footer_sort(struct footer *f)
+{
+	if (f->head.counters)
+		qsort(f->counters, f->head.counters, sizeof(*f->counters), compare_rows);
+	map64_free(&f->index);
+}
+
+uint32_t footer_written(const struct footer *f)
+{
+	return f->head.counters < FOOTER_MAX_COUNTERS ? f->head.counters : FOOTER_MAX_COUNTERS;
 }
 
 int footer_counters(struct footer *f, uint16_t source, const uint8_t *rows, size_t size)
@@ -113,15 +134,18 @@ int footer_block(struct footer *f, const struct rec_index *entry, uint64_t paylo
 	return 0;
 }
 
-uint8_t *footer_build(const struct footer *f, size_t *ret_size)
+uint8_t *footer_build(struct footer *f, size_t *ret_size)
 {
-	size_t counters = f->head.counters * sizeof(*f->counters);
+	struct rec_footer head = f->head;
+	size_t counters = footer_written(f) * sizeof(*f->counters);
 	size_t entries = f->head.entries * sizeof(*f->entries);
 	uint8_t *p = malloc(sizeof(f->head) + counters + entries);
 
 	if (!p)
 		return NULL;
-	memcpy(p, &f->head, sizeof(f->head));
+	footer_sort(f);
+	head.counters = footer_written(f);
+	memcpy(p, &head, sizeof(head));
 	if (counters)
 		memcpy(p + sizeof(f->head), f->counters, counters);
 	if (entries)
@@ -134,6 +158,7 @@ void footer_free(struct footer *f)
 {
 	free(f->counters);
 	free(f->entries);
+	map64_free(&f->index);
 }
 
 int rec_footer_parse(const uint8_t *payload, size_t size, struct rec_footer *ret,

@@ -459,6 +459,7 @@ static int put_counters(struct cutter *c, uint64_t time_ns)
 		.damaged = rec_damaged(&c->ret->damage)};
 	int rc = 0;
 
+	footer_sort(&c->newest);
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		rows[used++] = (struct rec_counter){k[i].id, k[i].sub, k[i].value};
 		if (k[i].id < REC_COUNTER_RECORDED_END)

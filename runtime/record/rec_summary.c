@@ -291,7 +291,7 @@ static const char *compare_footer(const struct summarizer *z, const uint8_t *pay
 		return "it counts other frames";
 	if (h.blocks != z->found.head.blocks)
 		return "it counts other blocks";
-	if (h.counters != z->found.head.counters ||
+	if (h.counters != footer_written(&z->found) ||
 		(h.counters && memcmp(counters, z->found.counters, h.counters * sizeof(*counters))))
 		return "its counters are not the newest";
 	if (z->s->damage.unknown_frames == 0 &&
@@ -309,6 +309,7 @@ static int check_footer(struct summarizer *z, struct rec_reader *r)
 	size_t size;
 	int rc = rec_reader_footer(r, &block, &payload, &size);
 
+	footer_sort(&z->found);
 	if (rc < 0)
 		return rc == -ENODATA ? 0 : rc;
 	z->s->has_footer = true;

@@ -311,6 +311,33 @@ TEST("rec: a clock snapshot that cannot be counts for nothing, as in the merge",
 	fx_free(&fx);
 }
 
+TEST("rec: more counters than a footer takes are all summed and all kept in a cut", "[record]")
+{
+	enum { ROWS = 70000 };
+	struct fixture fx;
+	struct rec_cut_options o = {0};
+	struct rec_cut_result r;
+	struct rec_summary s;
+	struct rec_counter *rows = calloc(ROWS, sizeof(*rows));
+
+	REQUIRE(rows && fx_open(&fx));
+	for (uint32_t i = 0; i < ROWS; i++)
+		rows[i] = (struct rec_counter){REC_C_RUNTIME_FILTERED, ROWS - i, 1};
+	fx_frame(&fx, REC_COUNTERS, FX_SOURCE, rows, ROWS * sizeof(*rows));
+	fx_end(&fx);
+	free(rows);
+	REQUIRE(fx_close_writer(&fx) == 0);
+	CHECK_EQ(rec_summary_make(fx_path(&fx, REC_DIR).s, &s), 0);
+	CHECK_EQ(s.ledger.value[REC_C_RUNTIME_FILTERED], ROWS);
+	CHECK(s.has_footer && !s.footer_fault);
+	rec_summary_free(&s);
+	CHECK_EQ(rec_cut(fx_path(&fx, REC_DIR).s, fx_path(&fx, "cut").s, &o, &r), 0);
+	CHECK_EQ(rec_summary_make(fx_path(&fx, "cut").s, &s), 0);
+	CHECK_EQ(s.ledger.value[REC_C_RUNTIME_FILTERED], ROWS);
+	rec_summary_free(&s);
+	fx_free(&fx);
+}
+
 /* A cut that meets a limit on the size of files in the middle: what it returns, or -1 when it was killed. */
 static int limited_cut(const struct fixture *fx, const char *out, bool killed)
 {
