@@ -183,9 +183,7 @@ static int rec_info(int argc, char **argv)
 /* Says what is wrong; the exit code. */
 static int judge(const struct rec_summary *s)
 {
-	uint64_t lost = s->ledger.value[REC_C_KERNEL_RING_FULL] +
-			s->ledger.value[REC_C_RECORDING_DAMAGED] + s->ledger.value[REC_C_CUT_OUT] +
-			s->ledger.value[REC_C_CUT_DAMAGED];
+	uint64_t lost = ledger_gaps_explained(&s->ledger);
 	int status = EXIT_OK;
 
 	if (s->ended && s->seq_gaps > lost) {

@@ -41,7 +41,6 @@
 
 #define EVENT_TYPE_LIMIT 1000u /* numbers from here on are kernel spans in ntrace.pb */
 #define ID_PAGE_BITS 9u
-#define CPU_COUNT (1u << 16)
 
 struct id_page {
 	uint64_t bits[(1u << ID_PAGE_BITS) / 64];
@@ -52,7 +51,7 @@ int ingest_init(
 {
 	*in = (struct ingest){.session = session, .held = held, .processes = processes};
 	in->by_number = calloc(SESSION_SOURCES, sizeof(*in->by_number));
-	in->cpus = calloc(CPU_COUNT, sizeof(*in->cpus));
+	in->cpus = calloc(SEQUENCE_CPUS, sizeof(*in->cpus));
 	in->id_last = 0;
 	return in->by_number && in->cpus ? ingest_device_init(in) : -ENOMEM;
 }
@@ -93,9 +92,7 @@ int ingest_end(struct ingest *in)
 	for (size_t i = 0; rc == 0 && i < in->source_count; i++)
 		if (!in->list[i]->ended)
 			rc = ingest_end_source(in, in->list[i]);
-	for (size_t i = 0; i < CPU_COUNT; i++)
-		if (in->cpus[i].expected > in->cpus[i].count)
-			in->session->seq_gaps += in->cpus[i].expected - in->cpus[i].count;
+	in->session->seq_gaps += sequence_gaps(in->cpus);
 	return rc;
 }
 

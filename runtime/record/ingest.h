@@ -14,6 +14,7 @@
 #include "runtime/record/held.h"
 #include "runtime/record/map64.h"
 #include "runtime/record/process.h"
+#include "runtime/record/sequence.h"
 #include "runtime/record/session.h"
 #include "runtime/record/submits.h"
 #include "runtime/record/thread_map.h"
@@ -78,12 +79,6 @@ struct last_call {
 
 struct id_page;
 
-/* Records of one CPU, which counts them from 0. */
-struct cpu_sequence {
-	uint64_t count;
-	uint64_t expected; /* numbers up to the highest seen */
-};
-
 struct ingest {
 	struct session *session;
 	struct held *held;
@@ -106,7 +101,7 @@ struct ingest {
 	struct map64 last_done; /* thread -> last_calls */
 	struct last_call *last_calls;
 	size_t last_count, last_cap;
-	struct cpu_sequence *cpus;
+	struct sequence *cpus;
 	struct device_layout *layouts; /* by event type */
 	uint64_t calls;
 	uint64_t released; /* everything before this has been written; set by the merge */

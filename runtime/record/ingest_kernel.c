@@ -14,22 +14,6 @@
 #include <string.h>
 
 #define MANY_THREADS 4096u
-#define CPU_OF_READER 0xffffu /* records made by the reader, not by BPF */
-
-/* Each CPU counts its records from 0, those that found no room too.  32 bits wrap; neighbours are
- * never 2^31 apart. */
-static void count_sequence(struct ingest *in, const struct nev_ioctl *e)
-{
-	struct cpu_sequence *s = &in->cpus[e->hdr.cpu];
-	int32_t ahead;
-
-	if (e->hdr.cpu == CPU_OF_READER)
-		return;
-	ahead = (int32_t)(e->hdr.seq - (uint32_t)s->expected);
-	s->count++;
-	if (ahead >= 0)
-		s->expected += (uint64_t)ahead + 1;
-}
 
 static uint64_t call_key(const struct nev_ioctl *e)
 {
@@ -234,7 +218,7 @@ static int take_record(
 	in->session->read++;
 	in->session->read_done += done;
 	in->session->read_calls += done;
-	count_sequence(in, e);
+	sequence_note(in->cpus, e);
 	if (!done)
 		e->duration_ns = 0;
 	if (s->ended || !call_valid(in, e)) {

@@ -54,6 +54,14 @@ static void catch_up(struct ledger *g, uint64_t found, enum rec_counter_id taken
 		g->value[first] += more - waited;
 }
 
+void ledger_add(struct ledger *g, struct ledger_found *found, uint32_t id, uint64_t value)
+{
+	if (id == REC_COUNTER_NONE || id >= REC_COUNTER_RECORDED_END)
+		return;
+	g->value[id] += value;
+	found->counted |= id == REC_C_KERNEL_RECEIVED || id == REC_C_RUNTIME_DELIVERED;
+}
+
 void ledger_compare(struct ledger *g, const struct ledger_found *found)
 {
 	if (!found->ended && found->counted) {
@@ -78,20 +86,14 @@ void ledger_compare(struct ledger *g, const struct ledger_found *found)
 
 void ledger_capture(struct ledger *g, const struct session *s)
 {
-	bool counted = false;
-
-	memset(g, 0, sizeof(*g));
-	for (size_t i = 0; i < s->counter_count; i++) {
-		uint32_t id = s->counters[i].id;
-
-		g->value[id] += s->counters[i].value;
-		counted |= id == REC_C_KERNEL_RECEIVED || id == REC_C_RUNTIME_DELIVERED;
-	}
 	struct ledger_found found = {.records = s->read_done,
 		.calls = s->read_calls,
-		.counted = counted,
 		.ended = s->ended,
 		.damaged = rec_damaged(&s->damage)};
+
+	memset(g, 0, sizeof(*g));
+	for (size_t i = 0; i < s->counter_count; i++)
+		ledger_add(g, &found, s->counters[i].id, s->counters[i].value);
 	ledger_compare(g, &found);
 }
 
@@ -153,12 +155,15 @@ static bool stages_balanced(const struct ledger *g)
 	return true;
 }
 
+uint64_t ledger_gaps_explained(const struct ledger *g)
+{
+	return g->value[REC_C_KERNEL_RING_FULL] + g->value[REC_C_RECORDING_DAMAGED] +
+	       g->value[REC_C_CUT_OUT] + g->value[REC_C_CUT_DAMAGED];
+}
+
 bool ledger_balanced(const struct ledger *g, uint64_t seq_gaps, bool ended)
 {
-	uint64_t explained = g->value[REC_C_KERNEL_RING_FULL] + g->value[REC_C_RECORDING_DAMAGED] +
-			     g->value[REC_C_CUT_OUT] + g->value[REC_C_CUT_DAMAGED];
-
-	if (ended && (seq_gaps > explained || g->value[REC_C_KERNEL_LEFT]))
+	if (ended && (seq_gaps > ledger_gaps_explained(g) || g->value[REC_C_KERNEL_LEFT]))
 		return false;
 	return stages_balanced(g);
 }

@@ -40,6 +40,10 @@ struct ledger_found {
 	bool damaged;
 };
 
+/* Adds one of the newest counters of a recording; notes in `found` if it is one of records taken.  What is of
+ * a newer recorder is passed over: its stages cannot be checked. */
+void ledger_add(struct ledger *g, struct ledger_found *found, uint32_t id, uint64_t value);
+
 /* Fills the stages reader and recording from the counters and what was found. */
 void ledger_compare(struct ledger *g, const struct ledger_found *found);
 
@@ -51,6 +55,9 @@ void ledger_add_process(struct ledger *g, const struct process *p);
 
 /* Adds records that belong to no process because their contents are impossible. */
 void ledger_add_invalid(struct ledger *g, const struct session *s);
+
+/* How many numbers of driver calls may be missing: what was counted as lost or left out. */
+uint64_t ledger_gaps_explained(const struct ledger *g);
 
 /* Does every stage's identity hold, do counters explain the gaps in the sequence numbers, and was
  * the kernel's ring buffer emptied?  A recorder that died leaves counters older than its last

@@ -462,10 +462,7 @@ static int put_counters(struct cutter *c, uint64_t time_ns)
 	footer_sort(&c->newest);
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		rows[used++] = (struct rec_counter){k[i].id, k[i].sub, k[i].value};
-		if (k[i].id < REC_COUNTER_RECORDED_END)
-			g.value[k[i].id] += k[i].value;
-		found.counted |=
-			k[i].id == REC_C_KERNEL_RECEIVED || k[i].id == REC_C_RUNTIME_DELIVERED;
+		ledger_add(&g, &found, k[i].id, k[i].value);
 		if (used < ROWS && i + 1 < n && k[i + 1].source == k[i].source)
 			continue;
 		f.source = (uint16_t)k[i].source;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rec_summary.c - see rec_summary.h.
+ * rec_summary.c - goes through all frames of a recording once, counts, and holds its footer against what
+ * was found.
  */
 #include "runtime/record/rec_summary.h"
 
@@ -12,14 +13,8 @@
 #include "runtime/record/clock_map.h"
 #include "runtime/record/footer.h"
 #include "runtime/record/records.h"
+#include "runtime/record/sequence.h"
 #include "runtime/record/span_set.h"
-
-#define CPU_OF_READER 0xffffu /* records made by the reader, not by BPF */
-
-struct sequence {
-	uint64_t count;
-	uint64_t expected; /* numbers up to the highest seen */
-};
 
 struct summarizer {
 	struct rec_summary *s;
@@ -102,29 +97,6 @@ static uint64_t count_open(const struct span_set *s)
 	return open;
 }
 
-/* Each CPU counts its records from 0, those that found no room too. */
-static void note_sequence(struct summarizer *z, const struct nev_ioctl *e)
-{
-	struct sequence *q = &z->cpus[e->hdr.cpu];
-	int32_t ahead = (int32_t)(e->hdr.seq - (uint32_t)q->expected);
-
-	if (e->hdr.cpu == CPU_OF_READER)
-		return;
-	q->count++;
-	if (ahead >= 0)
-		q->expected += (uint64_t)ahead + 1;
-}
-
-static uint64_t count_gaps(const struct sequence *cpus)
-{
-	uint64_t gaps = 0;
-
-	for (size_t i = 0; i < 1u << 16; i++)
-		if (cpus[i].expected > cpus[i].count)
-			gaps += cpus[i].expected - cpus[i].count;
-	return gaps;
-}
-
 /* ---- one function per frame type ---------------------------------------------------------- */
 
 typedef int taker(struct summarizer *z, const struct rec_frame *f, const uint8_t *payload);
@@ -176,7 +148,7 @@ static int take_kernel(struct summarizer *z, const struct rec_frame *f, const ui
 		struct span_key key = {SPAN_KERNEL | e.tid, e.start_ns};
 
 		note_record(z, src, e.start_ns, records_call_end(&e));
-		note_sequence(z, &e);
+		sequence_note(z->cpus, &e);
 		z->finished += done;
 		if (!done || span_set_find(&z->spans, key))
 			rc = note_span(z, key, !done, done);
@@ -354,17 +326,14 @@ static void sum_counters(struct summarizer *z)
 	for (uint32_t i = 0; i < z->found.head.counters; i++) {
 		const struct rec_footer_counter *c = &z->found.counters[i];
 
-		if (c->id == REC_COUNTER_NONE || c->id >= REC_COUNTER_RECORDED_END)
-			continue;
-		s->ledger.value[c->id] += c->value;
-		found.counted |= c->id == REC_C_KERNEL_RECEIVED || c->id == REC_C_RUNTIME_DELIVERED;
+		ledger_add(&s->ledger, &found, c->id, c->value);
 	}
 	ledger_compare(&s->ledger, &found);
 }
 
 int rec_summary_make(const char *path, struct rec_summary *ret)
 {
-	_cleanup_free_ struct sequence *cpus = calloc(1u << 16, sizeof(*cpus));
+	_cleanup_free_ struct sequence *cpus = calloc(SEQUENCE_CPUS, sizeof(*cpus));
 	struct summarizer z = {.s = ret, .cpus = cpus};
 	struct rec_reader *r = NULL;
 	int rc;
@@ -379,7 +348,7 @@ int rec_summary_make(const char *path, struct rec_summary *ret)
 		rc = check_footer(&z, r);
 	sum_counters(&z);
 	if (cpus)
-		ret->seq_gaps = count_gaps(cpus);
+		ret->seq_gaps = sequence_gaps(cpus);
 	ret->open_spans = count_open(&z.spans);
 	span_set_free(&z.spans);
 	footer_free(&z.found);
