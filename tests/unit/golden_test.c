@@ -14,32 +14,6 @@
 #define TID 100u
 #define MS 1000000u
 
-static const struct ntrace_event_view *by_hint(
-	const struct fixture *fx, const char *hint, uint32_t phase, unsigned skip)
-{
-	static const struct ntrace_event_view none;
-
-	for (size_t i = 0; i < fx->trace.count; i++)
-		if (fx->trace.events[i].phase == phase &&
-			pb_str_is(fx->trace.events[i].hint, hint) && skip-- == 0)
-			return &fx->trace.events[i];
-	return &none;
-}
-
-/* The file is there, sound, and has so many open spans. */
-static bool merged(struct fixture *fx, size_t open)
-{
-	size_t found = 0;
-
-	if (!fx_merge_one(fx)) {
-		test_info("merge: %s", fx->error ? fx->error : "?");
-		return false;
-	}
-	const char *fault = trace_file_fault(&fx->trace, &found);
-	test_info("fault: %s, open %zu", fault, found);
-	return !*fault && found == open;
-}
-
 /* ---- A: losses ------------------------------------------------------------------------------ */
 
 /* Losses of five kinds whose sum must come out, and one reader that has dropped some unseen. */
@@ -98,7 +72,7 @@ TEST("golden A8: three records that vanish from the middle of a ring are three, 
 				fx_call_raw(&fx, &c, i);
 		}
 		fx_end(&fx);
-		REQUIRE(merged(&fx, 0));
+		REQUIRE(fx_merged(&fx, 0));
 		CHECK_EQ(fx.result.outputs[0].kernel_spans, 20 - removed);
 		CHECK_EQ(fx.result.seq_gaps, removed);
 		CHECK_EQ(fx.result.balanced, removed == 0);
@@ -135,17 +109,17 @@ TEST("golden A15: enter, enter, exit: the first call stays open and is counted a
 	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_EMITTED, 0, 2);
 	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_DELIVERED, 0, 2);
 	fx_end(&fx);
-	REQUIRE(merged(&fx, 1));
+	REQUIRE(fx_merged(&fx, 1));
 	CHECK_EQ(fx.result.outputs[0].open_spans, 1);
 	CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_EXIT_MISSED), 1);
 	CHECK_EQ(fx_ledger(&fx, REC_C_KERNEL_EXIT_LOST), 1);
 	CHECK_EQ(fx.result.lost, 1);
 	CHECK(fx.result.balanced);
 	/* It began; when it ended is nobody's guess, and it contains nothing of what came later. */
-	const struct ntrace_event_view *open = by_hint(&fx, "MEM_BUF_COPY64", PHASE_START, 0);
+	const struct ntrace_event_view *open = fx_by_hint(&fx, "MEM_BUF_COPY64", PHASE_START, 0);
 	CHECK_EQ(open->timestamp, FX_EPOCH + 1000);
-	CHECK_EQ(by_hint(&fx, "MEM_BUF_COPY64", PHASE_STOP, 0)->timestamp, 0);
-	CHECK_EQ(by_hint(&fx, "MEM_FREE", PHASE_STOP, 0)->parent_id, 1);
+	CHECK_EQ(fx_by_hint(&fx, "MEM_BUF_COPY64", PHASE_STOP, 0)->timestamp, 0);
+	CHECK_EQ(fx_by_hint(&fx, "MEM_FREE", PHASE_STOP, 0)->parent_id, 1);
 	const struct ntrace_event_view *outer = trace_file_find(&fx.trace, 1, PHASE_STOP);
 	REQUIRE(outer != NULL);
 	CHECK_STR(event_attr(outer, "driver.ioctls"), "1");
@@ -184,7 +158,7 @@ TEST("golden B12: a snapshot that is the last packet serves everything before it
 	REQUIRE(open_without_clock(&fx));
 	fx_clock(&fx, 5000, 0);
 	fx_end(&fx);
-	REQUIRE(merged(&fx, 0));
+	REQUIRE(fx_merged(&fx, 0));
 	CHECK_EQ(fx.trace.count, 2);
 	CHECK_EQ(fx.trace.events[0].timestamp, FX_EPOCH + 1000);
 	CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_INVALID), 0);
@@ -201,7 +175,7 @@ static bool put_step(struct fixture *fx, int64_t step)
 	fx_copy(fx, TID, 6 * MS, 7 * MS, 64);
 	fx_span(fx, TRACE_TENSOR_READ, 3, TID + 1, 4 * MS, 8 * MS);
 	fx_end(fx);
-	return merged(fx, 0);
+	return fx_merged(fx, 0);
 }
 
 TEST("golden B5: a step of -2 s in the middle changes neither order nor times", "[golden]")
@@ -376,13 +350,13 @@ TEST("golden E3: driver calls nest in the spans of their thread, which its pid n
 	call_within(&fx, 22, 1010);
 	call_within(&fx, 22, 1900); /* behind its span */
 	fx_end(&fx);
-	REQUIRE(merged(&fx, 0));
+	REQUIRE(fx_merged(&fx, 0));
 	CHECK(span_has(&fx, 1, 21, 1));
 	CHECK(span_has(&fx, 2, 22, 1));
 	CHECK(span_has(&fx, 3, 20, -1));
-	CHECK_EQ(by_hint(&fx, "MEM_FREE", PHASE_STOP, 0)->parent_id, 1);
-	CHECK_EQ(by_hint(&fx, "MEM_FREE", PHASE_STOP, 1)->parent_id, 2);
-	CHECK_EQ(by_hint(&fx, "MEM_FREE", PHASE_STOP, 2)->parent_id, 0);
+	CHECK_EQ(fx_by_hint(&fx, "MEM_FREE", PHASE_STOP, 0)->parent_id, 1);
+	CHECK_EQ(fx_by_hint(&fx, "MEM_FREE", PHASE_STOP, 1)->parent_id, 2);
+	CHECK_EQ(fx_by_hint(&fx, "MEM_FREE", PHASE_STOP, 2)->parent_id, 0);
 	CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_FOREIGN_THREAD), 0);
 	fx_free(&fx);
 }
@@ -402,11 +376,11 @@ TEST("golden E3: a thread that nobody could look up is not taken for the host's 
 	fx_records(&fx, FX_SOURCE);
 	call_within(&fx, 21, 1000);
 	fx_end(&fx);
-	REQUIRE(merged(&fx, 0));
+	REQUIRE(fx_merged(&fx, 0));
 	CHECK(span_has(&fx, 1, 21, -1));
 	CHECK(span_has(&fx, 2, 21, -1));
 	CHECK_EQ(fx_parent(&fx, 2), 1);
-	CHECK_EQ(by_hint(&fx, "MEM_FREE", PHASE_STOP, 0)->parent_id, 0);
+	CHECK_EQ(fx_by_hint(&fx, "MEM_FREE", PHASE_STOP, 0)->parent_id, 0);
 	CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_FOREIGN_THREAD), 4);
 	CHECK(fx.result.balanced);
 	bool blind = false;
@@ -430,7 +404,7 @@ TEST("golden E3: an id of the namespace that a second thread has got is two thre
 	call_within(&fx, 30, 1000);
 	call_within(&fx, 40, 6000);
 	fx_end(&fx);
-	REQUIRE(merged(&fx, 0));
+	REQUIRE(fx_merged(&fx, 0));
 	CHECK(span_has(&fx, 1, 30, 1));
 	CHECK(span_has(&fx, 2, 40, 1));
 	CHECK(span_has(&fx, 3, 7, -1));

@@ -5,20 +5,9 @@
  * equal times, where the invariants of every file must still hold.
  */
 #include "tests/shim/shim.h"
-#include "tests/unit/recording_fixture.h"
+#include "tests/unit/merge_random.h"
 
 #define MAX_SPANS 60u
-#define TID 100u
-
-struct random {
-	uint64_t state;
-};
-
-static uint32_t next(struct random *r, uint32_t limit)
-{
-	r->state = r->state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(r->state >> 33) % limit;
-}
 
 struct span {
 	uint64_t from, to;
@@ -209,32 +198,6 @@ TEST("merge: parents and driver work of random spans are those that brute force 
 	CHECK(judged > 50);
 }
 
-/* Any records at few different times, with few ids. */
-static void put_anything(struct fixture *fx, struct random *r)
-{
-	for (unsigned i = 0; i < 60; i++) {
-		struct trace_record *rec =
-			fx_record(fx, (enum trace_type)next(r, 30), (enum trace_phase)next(r, 3),
-				1 + next(r, 40), TID + next(r, 2), 1000 + next(r, 30));
-
-		rec->nc_idx = next(r, 5) ? next(r, 3) : TRACE_NC_UNKNOWN;
-		rec->id = next(r, 50);
-	}
-	fx_records(fx, FX_SOURCE);
-	for (unsigned i = 0; i < 20; i++) {
-		uint64_t from = 1000 + next(r, 30);
-		struct fx_call c = {.tid = TID + next(r, 2),
-			.request = NEURON_IOCTL_MEM_BUF_COPY64,
-			.from = from,
-			.to = from + next(r, 8),
-			.open = next(r, 3) == 0,
-			.nargs = 4,
-			.args = {1, 100, 0, 1}};
-
-		fx_call(fx, &c);
-	}
-}
-
 TEST("merge: whatever starts, stops and times are thrown at it, the file is sound and nothing is "
      "missing",
 	"[merge]")
@@ -246,12 +209,12 @@ TEST("merge: whatever starts, stops and times are thrown at it, the file is soun
 		size_t open;
 
 		REQUIRE(fx_open(&fx));
-		put_anything(&fx, &r);
+		put_anything(&fx, &r, 16, 30);
 		test_info("round %u", round);
 		REQUIRE(fx_merge_one(&fx));
 		CHECK_STR(trace_file_fault(&fx.trace, &open), "");
 		CHECK_EQ(open, fx.result.outputs[0].open_spans);
-		CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_READ), 80);
+		CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_READ), 5 * 16);
 		CHECK(fx.result.balanced);
 		fx_free(&fx);
 	}

@@ -20,18 +20,10 @@ static void put_u64(struct trace_record *r, size_t offset, uint64_t v)
 	memcpy(r->data + offset, &v, sizeof(v));
 }
 
-/* The merged file is there and sound. */
+/* The merged file is there and sound, and so are the books. */
 static bool merged(struct fixture *fx, size_t open)
 {
-	size_t found = 0;
-
-	if (!fx_merge_one(fx)) {
-		test_info("merge: %s", fx->error ? fx->error : "?");
-		return false;
-	}
-	const char *fault = trace_file_fault(&fx->trace, &found);
-	test_info("fault: %s, open %zu", fault, found);
-	return !*fault && found == open && fx->result.outputs[0].open_spans == open &&
+	return fx_merged(fx, open) && fx->result.outputs[0].open_spans == open &&
 	       fx->result.balanced;
 }
 
@@ -41,18 +33,6 @@ static const struct ntrace_event_view *stop_of(const struct fixture *fx, uint64_
 	const struct ntrace_event_view *e = trace_file_find(&fx->trace, id, PHASE_STOP);
 
 	return e ? e : &none;
-}
-
-static const struct ntrace_event_view *by_hint(
-	const struct fixture *fx, const char *hint, uint32_t phase, unsigned skip)
-{
-	static const struct ntrace_event_view none;
-
-	for (size_t i = 0; i < fx->trace.count; i++)
-		if (fx->trace.events[i].phase == phase &&
-			pb_str_is(fx->trace.events[i].hint, hint) && skip-- == 0)
-			return &fx->trace.events[i];
-	return &none;
 }
 
 /* ---- spans -------------------------------------------------------------------------------- */
@@ -209,7 +189,7 @@ TEST("merge: the same interval on both sides: the driver's call is inside the ru
 	fx_copy(&fx, TID, 100, 200, 64);
 	fx_span(&fx, TRACE_DMEM_BUF_COPYIN, 1, TID, 100, 200);
 	REQUIRE(merged(&fx, 0));
-	CHECK_EQ(by_hint(&fx, "MEM_BUF_COPY64", PHASE_STOP, 0)->parent_id, 1);
+	CHECK_EQ(fx_by_hint(&fx, "MEM_BUF_COPY64", PHASE_STOP, 0)->parent_id, 1);
 	CHECK_STR(event_attr(stop_of(&fx, 1), "driver.ioctl_ns"), "100");
 	fx_free(&fx);
 }
@@ -278,7 +258,7 @@ TEST("merge: killed in the middle, everything is there and what was running is o
 	fx_call(&fx, &hanging);
 	REQUIRE(merged(&fx, 3));
 	CHECK(!fx.result.ended);
-	const struct ntrace_event_view *e = by_hint(&fx, "MEM_BUF_COPY64", PHASE_START, 0);
+	const struct ntrace_event_view *e = fx_by_hint(&fx, "MEM_BUF_COPY64", PHASE_START, 0);
 	CHECK_EQ(e->timestamp, FX_EPOCH + 300);
 	CHECK_STR(event_attr(e, "bytes"), "4096");
 	CHECK_STR(event_attr(e, "direction"), "host_to_device");
@@ -307,7 +287,7 @@ TEST("merge: a call that was announced and then finished is one span; the second
 	REQUIRE(merged(&fx, 1));
 	CHECK_EQ(fx.result.outputs[0].kernel_spans, 1);
 	CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_ANNOUNCED), 2);
-	CHECK_EQ(by_hint(&fx, "MEM_BUF_COPY64", PHASE_STOP, 0)->parent_id, 1);
+	CHECK_EQ(fx_by_hint(&fx, "MEM_BUF_COPY64", PHASE_STOP, 0)->parent_id, 1);
 	fx_free(&fx);
 }
 
@@ -464,7 +444,7 @@ TEST("merge: a driver call carries name, arguments and result", "[merge]")
 	fx_call(&fx, &fault);
 	fx_call(&fx, &core);
 	REQUIRE(merged(&fx, 0));
-	const struct ntrace_event_view *e = by_hint(&fx, "MEM_BUF_COPY64", PHASE_STOP, 0);
+	const struct ntrace_event_view *e = fx_by_hint(&fx, "MEM_BUF_COPY64", PHASE_STOP, 0);
 	CHECK_EQ(e->event_type, 0);
 	CHECK_EQ(e->nd_idx, 1);
 	CHECK_EQ(e->thread_id, TID);
@@ -477,16 +457,16 @@ TEST("merge: a driver call carries name, arguments and result", "[merge]")
 	CHECK_STR(event_attr(e, "result"), "0");
 	CHECK_STR(event_attr(e, "errno"), "");
 	CHECK_STR(event_attr(e, "nc"), "unknown");
-	e = by_hint(&fx, "MEM_FREE", PHASE_STOP, 0);
+	e = fx_by_hint(&fx, "MEM_FREE", PHASE_STOP, 0);
 	CHECK_STR(event_attr(e, "result"), "-2");
 	CHECK_STR(event_attr(e, "errno"), "ENOENT");
 	CHECK_STR(event_attr(e, "handle"), "99");
-	e = by_hint(&fx, "ioctl_0xc0de4eff", PHASE_STOP, 0);
+	e = fx_by_hint(&fx, "ioctl_0xc0de4eff", PHASE_STOP, 0);
 	CHECK_STR(event_attr(e, "result"), "3");
-	e = by_hint(&fx, "MEM_BUF_COPY64", PHASE_STOP, 1);
+	e = fx_by_hint(&fx, "MEM_BUF_COPY64", PHASE_STOP, 1);
 	CHECK_STR(event_attr(e, "args"), "unreadable");
 	CHECK_STR(event_attr(e, "bytes"), "");
-	e = by_hint(&fx, "SEMAPHORE_READ", PHASE_STOP, 0);
+	e = fx_by_hint(&fx, "SEMAPHORE_READ", PHASE_STOP, 0);
 	CHECK_EQ(e->nc_idx, 2);
 	CHECK_STR(event_attr(e, "nc"), "2");
 	CHECK_STR(event_attr(e, "index"), "5");
@@ -615,12 +595,12 @@ TEST("merge: a step of the realtime clock is an instant; times go on with the fi
 	fx_clock(&fx, 4000, -2000000000);     /* two seconds back */
 	fx_clock(&fx, 6000, -2000000000 + 5); /* and stays there */
 	REQUIRE(merged(&fx, 0));
-	const struct ntrace_event_view *e = by_hint(&fx, "clock_step", PHASE_INSTANT, 0);
+	const struct ntrace_event_view *e = fx_by_hint(&fx, "clock_step", PHASE_INSTANT, 0);
 	CHECK_EQ(e->timestamp, FX_EPOCH + 4000);
 	CHECK_EQ(e->id, 1ull << 62 | 1);
 	CHECK_EQ(event_attr_number(e, "old_offset_ns"), FX_OFFSET + 1000000);
 	CHECK_EQ(event_attr_number(e, "new_offset_ns"), FX_OFFSET - 2000000000);
-	CHECK_EQ(by_hint(&fx, "clock_step", PHASE_INSTANT, 1)->timestamp, 0);
+	CHECK_EQ(fx_by_hint(&fx, "clock_step", PHASE_INSTANT, 1)->timestamp, 0);
 	CHECK_EQ(stop_of(&fx, 1)->timestamp, FX_EPOCH + 9000);
 	CHECK_EQ(stop_of(&fx, 1)->duration, 8000);
 	fx_free(&fx);

@@ -263,6 +263,33 @@ static inline bool fx_merge_one(struct fixture *fx)
 	       trace_file_read(&fx->trace, fx_path(fx, "out").s);
 }
 
+/* The same: the file is there, sound, and has so many open spans. */
+static inline bool fx_merged(struct fixture *fx, size_t open)
+{
+	size_t found = 0;
+
+	if (!fx_merge_one(fx)) {
+		test_info("merge: %s", fx->error ? fx->error : "?");
+		return false;
+	}
+	const char *fault = trace_file_fault(&fx->trace, &found);
+	test_info("fault: %s, open %zu", fault, found);
+	return !*fault && found == open;
+}
+
+/* The event of this hint and phase behind `skip` others; an empty one when there is none. */
+static inline const struct ntrace_event_view *fx_by_hint(
+	const struct fixture *fx, const char *hint, uint32_t phase, unsigned skip)
+{
+	static const struct ntrace_event_view none;
+
+	for (size_t i = 0; i < fx->trace.count; i++)
+		if (fx->trace.events[i].phase == phase &&
+			pb_str_is(fx->trace.events[i].hint, hint) && skip-- == 0)
+			return &fx->trace.events[i];
+	return &none;
+}
+
 static inline void fx_free(struct fixture *fx)
 {
 	if (fx->w)
