@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rec_print.c - see rec_print.h.  Times are printed as seconds since the first clock snapshot in
+ * rec_print.c - what `rec info` and `rec verify` show of a recording.  Times are printed as seconds since the first clock snapshot in
  * text, as epoch nanoseconds in JSON.
  */
 #include "agent/output/rec_print.h"
@@ -27,26 +27,7 @@ static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_THREAD] = "thread",
 };
 
-static const struct {
-	const char *key;
-	size_t offset;
-} header_texts[] = {
-	{"producer", offsetof(struct rec_header_info, producer)},
-	{"instance_id", offsetof(struct rec_header_info, instance_id)},
-	{"host", offsetof(struct rec_header_info, host)},
-	{"kernel", offsetof(struct rec_header_info, kernel)},
-	{"machine", offsetof(struct rec_header_info, machine)},
-	{"driver", offsetof(struct rec_header_info, driver)},
-};
-
 #define MAX_TEXT 65536u /* bytes of a text that are shown */
-#define HEADER_TEXTS (sizeof(header_texts) / sizeof(*header_texts))
-
-static const char *header_text(const struct rec_summary *s, size_t i)
-{
-	return *(const char *const *)(const void *)((const char *)&s->header.info +
-						    header_texts[i].offset);
-}
 
 static uint64_t epoch(const struct rec_summary *s, uint64_t boot_ns)
 {
@@ -73,15 +54,15 @@ static void seconds(FILE *f, const struct rec_summary *s, uint64_t boot_ns)
 
 static void print_header(FILE *f, const struct rec_summary *s)
 {
+	const char *key, *text;
+
 	fprintf(f, "format      version %u\n", s->version);
 	if (!s->has_header)
 		fprintf(f, "header      missing\n");
-	for (size_t i = 0; i < HEADER_TEXTS; i++) {
-		const char *text = header_text(s, i);
-
+	for (size_t i = 0; (key = rec_header_text_at(&s->header.info, i, &text)); i++) {
 		if (!text)
 			continue;
-		fprintf(f, "%-11s ", header_texts[i].key);
+		fprintf(f, "%-11s ", key);
 		plain(f, text, 200);
 		fputc('\n', f);
 	}
@@ -226,10 +207,12 @@ static void json_ladder(struct json_out *j, const struct rec_ladder_step *l)
 
 static void json_header(struct json_out *j, const struct rec_summary *s)
 {
+	const char *key, *text;
+
 	jout_key_unsigned(j, "version", s->version);
-	for (size_t i = 0; i < HEADER_TEXTS; i++)
-		if (header_text(s, i))
-			key_string(j, header_texts[i].key, header_text(s, i), MAX_TEXT);
+	for (size_t i = 0; (key = rec_header_text_at(&s->header.info, i, &text)); i++)
+		if (text)
+			key_string(j, key, text, MAX_TEXT);
 	jout_key_bool(j, "is_virtual", s->header.info.is_virtual);
 	jout_key(j, "hooks");
 	jout_begin(j, '[');

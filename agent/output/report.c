@@ -105,12 +105,8 @@ void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 
 int report_kernel_events(const char *text, enum merge_kernel_events *ret)
 {
-	static const char *const names[] = {[MERGE_KERNEL_HINT] = "hint",
-		[MERGE_KERNEL_EXTENDED] = "extended",
-		[MERGE_KERNEL_OFF] = "off"};
-
-	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (!strcmp(text, names[i])) {
+	for (unsigned i = 0; merge_kernel_events_name(i); i++) {
+		if (!strcmp(text, merge_kernel_events_name(i))) {
 			*ret = (enum merge_kernel_events)i;
 			return 0;
 		}

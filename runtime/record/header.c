@@ -44,6 +44,16 @@ static inline const char **text_at(struct rec_header_info *info, size_t i)
 	return (const char **)(void *)((char *)info + texts[i].offset);
 }
 
+const char *rec_header_text_at(const struct rec_header_info *info, size_t i, const char **ret_value)
+{
+	struct rec_header_info copy = *info;
+
+	if (i >= TEXT_COUNT)
+		return NULL;
+	*ret_value = *text_at(&copy, i);
+	return texts[i].key;
+}
+
 uint64_t rec_ioctl_table_hash(void)
 {
 	uint64_t hash = 0;

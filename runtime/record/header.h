@@ -44,6 +44,10 @@ struct rec_header_info {
 	uint64_t ioctl_hash;	/* rec_ioctl_table_hash() */
 };
 
+/* The texts of the top level, by number: key and value (NULL: unknown) of the i-th.  NULL beyond the last. */
+const char *rec_header_text_at(
+	const struct rec_header_info *info, size_t i, const char **ret_value);
+
 /* XXH3 of the request table: numbers, names, fields. */
 uint64_t rec_ioctl_table_hash(void);
 

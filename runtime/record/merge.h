@@ -21,6 +21,9 @@ enum merge_kernel_events {
 	MERGE_KERNEL_OFF,
 };
 
+/* "hint", "extended", "off", as in --kernel-events and trace_info.pb; NULL beyond the last. */
+const char *merge_kernel_events_name(unsigned kernel_events);
+
 /* The files of a process, in the order in which they are finished. */
 enum merge_file { MERGE_NTRACE, MERGE_CPU_UTIL, MERGE_HOST_MEM, MERGE_TRACE_INFO, MERGE_FILES };
 

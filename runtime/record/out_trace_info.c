@@ -230,11 +230,16 @@ static void add_header(Ntff__NtraceInfo *m, const struct session *l)
 	m->ended = l->ended;
 }
 
-static const char *const kernel_events_names[] = {
-	[MERGE_KERNEL_HINT] = "hint",
-	[MERGE_KERNEL_EXTENDED] = "extended",
-	[MERGE_KERNEL_OFF] = "off",
-};
+const char *merge_kernel_events_name(unsigned kernel_events)
+{
+	static const char *const names[] = {
+		[MERGE_KERNEL_HINT] = "hint",
+		[MERGE_KERNEL_EXTENDED] = "extended",
+		[MERGE_KERNEL_OFF] = "off",
+	};
+
+	return kernel_events < sizeof(names) / sizeof(*names) ? names[kernel_events] : NULL;
+}
 
 static int append_info(const Ntff__NtraceInfo *m, struct pb_buf *to)
 {
@@ -256,7 +261,7 @@ int out_trace_info(const struct session *s, const struct process *process,
 	m.pid = process->pid;
 	m.data_version = DATA_VERSION;
 	m.open_spans = process->open_spans;
-	m.kernel_events = text(kernel_events_names[kernel_events]);
+	m.kernel_events = text(merge_kernel_events_name(kernel_events));
 	m.agent_cpu_ns = g->value[REC_C_AGENT_CPU_NS];
 	m.bytes_recorded = g->value[REC_C_AGENT_BYTES];
 	add_header(&m, s);
