@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * interrupt.c - see interrupt.h.
+ * interrupt.c - signal handlers that ask a merge to stop.
  */
 #include <stddef.h>
 

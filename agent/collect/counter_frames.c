@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * counter_frames.c - see counter_frames.h: a table of rows per kind of source.
+ * counter_frames.c - frames of counters, from a table of rows per kind of source.
  */
 #include "agent/collect/counter_frames.h"
 

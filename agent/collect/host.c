@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host.c - see host.h.
+ * host.c - asks uname, DMI and sysfs who and where this host is.
  */
 #include <ctype.h>
 #include <stdbool.h>

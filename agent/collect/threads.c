@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * threads.c - see threads.h.
+ * threads.c - reads /proc for the ids that threads have in their pid namespaces.
  *
  * The line NSpid of a thread's status has its ids from the outermost namespace that this /proc shows to
  * its own; the last is what gettid says there.  A pid may be another process's by the time it is looked at, so

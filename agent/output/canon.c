@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * canon.c - see canon.h.
+ * canon.c - numbers threads, ids and lanes anew and takes times from the first event.
  *
  * Lanes are 64-bit numbers that do not depend on which lane of the trace came first: a thread is its
  * number in order of appearance, a core's side is its indices with bit 63 set.  Inside the maps a lane

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_out.c - see json_out.h.
+ * json_out.c - puts commas, quotes and escapes where JSON wants them.
  */
 #include <inttypes.h>
 #include <math.h>

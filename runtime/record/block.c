@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * block.c - see block.h.
+ * block.c - a pool of buffers with counted references.
  */
 #include "runtime/record/block.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cut_blocks.c - see cut_blocks.h.
+ * cut_blocks.c - a list of blocks in the order of the recording, and a place in it.
  */
 #include "runtime/record/cut_blocks.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * segments.c - see segments.h.
+ * segments.c - finds, orders and opens the segment files of a recording.
  */
 #include "runtime/record/segments.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread_map.c - see thread_map.h: per id a list of rows, the one that was told last first.
+ * thread_map.c - thread ids of another pid namespace: per id a list of rows, the one that was told
+ * last first.
  */
 #include "runtime/record/thread_map.h"
 

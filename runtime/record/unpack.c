@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack.c - see unpack.h.
+ * unpack.c - decompresses a block and restores its frames, one when it is asked for.
  */
 #include "runtime/record/unpack.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * window.c - see window.h.
+ * window.c - reads a file forward through one buffer, which grows to what is wanted at once.
  */
 #include "runtime/record/window.h"
 
