@@ -32,6 +32,34 @@ static bool check_told(struct checker *c, const struct want *w)
 	return true;
 }
 
+/* A name is that of what its source wrote from the watermark on that it had given before; of older records it
+ * is where that watermark was held back. */
+static bool check_model_name(
+	struct checker *c, const struct want *w, const struct ntrace_event_view *e)
+{
+	const struct model *m = c->m;
+	uint64_t id = model_name_id(&m->spans[w->index]), time = e->timestamp - MODEL_EPOCH;
+	const char *name = event_attr(e, "model_name");
+	bool must = false, may = false;
+	char text[32];
+
+	for (uint32_t i = 0; i < m->frame_count; i++) {
+		const struct model_frame *f = &m->frames[i];
+
+		if (f->type != REC_NAME || !f->survives || f->source != w->source ||
+			*(const uint64_t *)(const void *)f->body != id)
+			continue;
+		may = true;
+		must = time >= f->said;
+	}
+	snprintf(text, sizeof(text), MODEL_NAME_FORMAT, id);
+	return (!*name && !must) || (may && strcmp(name, text) == 0) ||
+	       FAIL(c, w, "model_name is '%s', %s known", name,
+		       must  ? "which is"
+		       : may ? "perhaps"
+			     : "not");
+}
+
 static bool check_runtime_event(
 	struct checker *c, const struct want *w, const struct ntrace_event_view *e, bool is_start)
 {
@@ -50,7 +78,10 @@ static bool check_runtime_event(
 		return FAIL(c, w, "status %u", e->status);
 	if (p->type == TRACE_EXEC_WAIT && !stop && check_number(e, "exec_id") != p->exec_id)
 		return FAIL(c, w, "exec_id %s", event_attr(e, "exec_id"));
-	return w->kind != WANT_INVALID || check_told(c, w);
+	if (w->kind == WANT_INVALID)
+		return check_told(c, w);
+	return model_name_id(p) == 0 || stop != (p->type == TRACE_MODEL_LOAD) ||
+	       check_model_name(c, w, e);
 }
 
 static const char *error_name(int32_t result)

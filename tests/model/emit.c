@@ -20,15 +20,15 @@
 #define KERNEL_ROWS 9u
 #define RUNTIME_ROWS 8u
 
-enum { RNG_STREAM = 11, RNG_WEAVE, RNG_INVALID };
+enum { RNG_STREAM = 11, RNG_WEAVE, RNG_INVALID, RNG_NAMES };
 
-enum item_what { ITEM_RECORD, ITEM_WATERMARK, ITEM_COUNTERS };
+enum item_what { ITEM_RECORD, ITEM_WATERMARK, ITEM_COUNTERS, ITEM_NAME };
 
 struct stream_item {
 	enum item_what what;
 	uint32_t record;
 	unsigned tick;
-	uint64_t watermark;
+	uint64_t watermark, name;
 	struct rec_counter *rows;
 	uint32_t row_count;
 };
@@ -228,9 +228,19 @@ static void drain_source(
 		drain_ring(e, r, source, (start + n) % (MODEL_CORES + 1), tick, last);
 }
 
+/* Now and then a runtime tells a name, before or after the records that need it and the watermark. */
+static void tell_name(
+	struct emitter *e, struct rng *names, uint32_t source, unsigned tick, uint64_t *told)
+{
+	if (source != KERNEL && *told < MODEL_NAMES && rng_one_in(names, 12))
+		add_item(&e->streams[source], ITEM_NAME, tick)->name = ++*told;
+}
+
 static void make_stream(struct emitter *e, struct rng *r, uint32_t source)
 {
 	const struct model *m = e->m;
+	struct rng names = rng_for(m->seed + source, RNG_NAMES);
+	uint64_t told = 0;
 
 	for (unsigned tick = 0; tick < m->tick_count; tick++) {
 		uint64_t now = m->ticks[tick], mark;
@@ -241,12 +251,14 @@ static void make_stream(struct emitter *e, struct rng *r, uint32_t source)
 			break;
 		if (last)
 			now = UINT64_MAX; /* what was held back is there by now */
+		tell_name(e, &names, source, tick, &told);
 		drain_source(e, r, source, tick, last);
 		mark = oldest_to_come(e, source);
 		if (mark > m->ticks[tick])
 			mark = m->ticks[tick];
 		if (rng_one_in(r, 6))
 			mark -= mark / 4;
+		tell_name(e, &names, source, tick, &told);
 		if (rng_below(r, 4))
 			add_item(&e->streams[source], ITEM_WATERMARK, tick)->watermark =
 				MODEL_BOOT + mark;
@@ -261,6 +273,18 @@ static void make_stream(struct emitter *e, struct rng *r, uint32_t source)
 static void put(uint8_t *at, uint64_t value, size_t width)
 {
 	memcpy(at, &value, width);
+}
+
+uint64_t model_name_id(const struct model_span *p)
+{
+	switch (p->type) {
+	case TRACE_EXECUTE_API:
+	case TRACE_POST_REQUEST:
+	case TRACE_MODEL_LOAD:
+		return 1 + p->id % MODEL_NAMES;
+	default:
+		return 0;
+	}
 }
 
 static void fill_payload(struct trace_record *t, const struct model_span *p, bool stop)
@@ -281,7 +305,11 @@ static void fill_payload(struct trace_record *t, const struct model_span *p, boo
 	case TRACE_EXEC_CORE:
 		put(t->data, stop ? 0 : p->exec_id, 8);
 		break;
+	case TRACE_MODEL_LOAD:
+		put(t->data, stop ? model_name_id(p) : 0, 8);
+		break;
 	default:
+		put(t->data, stop ? 0 : model_name_id(p), 8);
 		break;
 	}
 }
@@ -384,6 +412,15 @@ static void add_clock(struct model *m, const struct model_clock *c)
 	add_frame(m, REC_CLOCK, REC_SOURCE_RECORDER, &s, sizeof(s));
 }
 
+static void add_name(struct model *m, uint16_t source, uint64_t id)
+{
+	uint8_t body[sizeof(id) + 32];
+	int len = snprintf((char *)body + sizeof(id), 32, MODEL_NAME_FORMAT, id);
+
+	memcpy(body, &id, sizeof(id));
+	add_frame(m, REC_NAME, source, body, sizeof(id) + (size_t)len);
+}
+
 static void preamble(struct model *m)
 {
 	static const char *const hooks[] = {"tracepoint:syscalls:sys_enter_ioctl", NULL};
@@ -469,6 +506,9 @@ static void weave_tick(struct emitter *e, struct rng *w, uint32_t source, unsign
 			add_frame(m, REC_WATERMARK, number, &i->watermark, sizeof(i->watermark))
 				->watermark = i->watermark;
 			s->next++;
+		} else if (i->what == ITEM_NAME) {
+			add_name(m, number, i->name);
+			s->next++;
 		} else {
 			add_frame(
 				m, REC_COUNTERS, number, i->rows, i->row_count * sizeof(*i->rows));
@@ -495,6 +535,9 @@ static void weave(struct emitter *e, struct rng *w)
 			m->clocks[clocks].at <= m->ticks[at[k] - 1];
 			clocks++)
 			add_clock(m, &m->clocks[clocks]);
+		/* It may come earlier than it must. */
+		if (clocks < m->clock_count && rng_one_in(w, 4))
+			add_clock(m, &m->clocks[clocks++]);
 		weave_tick(e, w, source, at[k]);
 		if (++at[k] == m->tick_count)
 			waiting--;

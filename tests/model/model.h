@@ -17,6 +17,7 @@
 #ifndef NTRACE_TESTS_MODEL_H
 #define NTRACE_TESTS_MODEL_H
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,6 +42,7 @@
 #define MODEL_CPUS 4u
 #define MODEL_CLOCKS 40u
 #define MODEL_TICKS 64u
+#define MODEL_NAMES 3u	/* per source: ids from 1 */
 #define MODEL_COPIES 3u /* of one record, at most */
 
 /* What may happen to a world; each seed has some. */
@@ -198,6 +200,7 @@ struct model_frame {
 	uint8_t *body;
 	uint32_t first, count; /* of the sequence of records */
 	uint64_t watermark;
+	uint64_t said; /* newest watermark of its source before it, relative */
 	bool flush, survives;
 };
 
@@ -242,6 +245,10 @@ static inline bool model_has(const struct model *m, enum model_feature f)
 
 /* Notes what is wrong; the first saying counts.  Returns false. */
 bool model_fail(struct model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The model that a span is about; 0: none. */
+uint64_t model_name_id(const struct model_span *p);
+#define MODEL_NAME_FORMAT "model-%" PRIu64
 
 /* truth.c: the world and all records, those that will be lost marked. */
 void model_make(struct model *m);

@@ -103,6 +103,7 @@ static bool read_back(struct model *m, const char *path)
 			continue;
 		if (g->type == REC_WATERMARK && g->watermark > said[g->source])
 			said[g->source] = g->watermark;
+		m->frames[i].said = said[g->source] ? said[g->source] - MODEL_BOOT : 0;
 		for (uint32_t k = 0; k < g->count; k++) {
 			struct model_record *r = &m->records[m->sequence[g->first + k]];
 
