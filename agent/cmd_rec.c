@@ -210,9 +210,9 @@ static int judge(const struct rec_summary *s)
 		status = EXIT_DATA;
 	}
 	if (!s->ended) {
-		printf("incomplete  %s\n",
-			s->in_work ? "it is still being written"
-				   : "no end frame: the recorder did not stop in order");
+		printf("incomplete  %s%s\n",
+			!s->in_work && rec_end_in_order(&s->end) ? "no end frame: " : "",
+			s->in_work ? "it is still being written" : report_end(&s->end));
 		status = EXIT_DATA;
 	}
 	rec_print_damage(stdout, &s->damage);

@@ -258,6 +258,11 @@ static void say_no_device(const char *root)
 		root ? root : "");
 }
 
+static void say_stopped(const char *why)
+{
+	agent_message("record: %s; the command runs on without being recorded", why);
+}
+
 int cmd_record(int argc, char **argv)
 {
 	struct record_args a = {0};
@@ -283,6 +288,7 @@ int cmd_record(int argc, char **argv)
 	}
 	a.capture.out_dir = out;
 	a.capture.on_no_device = a.quiet ? NULL : say_no_device;
+	a.capture.on_stopped = say_stopped;
 	rc = capture_run(&a.capture, a.command, &cap);
 	a.merge.cancel = interrupt_arm(); /* until here a signal is the command's or ends us */
 	if (rc < 0)

@@ -101,10 +101,9 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 			name, a->rec);
 		rc = EXIT_DATA;
 	} else if (!m.ended && !salvage) {
-		agent_message("%s: the recorder of this did not stop in order; the files hold what "
-			      "it wrote "
-			      "(as `ntrace salvage` makes them)",
-			name);
+		agent_message(
+			"%s: %s; the files hold what it wrote (as `ntrace salvage` makes them)",
+			name, report_end(&m.end));
 		rc = EXIT_DATA;
 	}
 	if (damaged(&m.damage, salvage || m.in_work)) {

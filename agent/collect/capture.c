@@ -382,7 +382,9 @@ static int finish(struct capture *c)
 		rc = sample(c);
 	if (rc == 0)
 		rc = put_watermarks(c);
-	return rc < 0 ? rc : put(c, REC_END, REC_SOURCE_RECORDER, &end, sizeof(end));
+	if (rc == 0)
+		rc = put(c, REC_END, REC_SOURCE_RECORDER, &end, sizeof(end));
+	return rc < 0 ? rc : rec_writer_flush(c->rec);
 }
 
 /* ---- start and end ------------------------------------------------------------------------ */
@@ -590,6 +592,8 @@ static int run(struct capture *c, char *const argv[])
 	rc = loop(c);
 	if (rc == 0)
 		rc = finish(c);
+	if (rc < 0)
+		rec_writer_stop(c->rec, c->ret->wait_status);
 	c->ret->rec_bytes = rec_writer_bytes(c->rec);
 	int closed = rec_writer_close(c->rec);
 	c->rec = NULL;
@@ -597,6 +601,8 @@ static int run(struct capture *c, char *const argv[])
 		rc = closed;
 	if (rc < 0) {
 		fail(c, CAPTURE_RUN, rc, "the recording ends early");
+		if (!c->ended && c->o->on_stopped)
+			c->o->on_stopped(c->ret->why);
 		runtimes_disable(c->runtimes);
 		wait_for_command(c);
 		return rc;

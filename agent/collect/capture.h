@@ -21,6 +21,9 @@ struct capture_options {
 	uint32_t ring_capacity;	    /* records per core of a runtime; 0 = default */
 	/* Called before the command runs when there is no device file yet; may be NULL. */
 	void (*on_no_device)(const char *device_root);
+	/* Called when the recording ends early while the command runs on; may be NULL.  `why` is as
+	 * in capture_result. */
+	void (*on_stopped)(const char *why);
 };
 
 /* Where it failed; decides the exit code. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/output/json_out.h"
+#include "agent/output/report.h"
 
 static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_HEADER] = "header",
@@ -176,7 +177,8 @@ void rec_print_text(FILE *f, const struct rec_summary *s)
 	else if (s->in_work)
 		fprintf(f, "ended       not yet: it is still being written\n");
 	else
-		fprintf(f, "ended       no end frame: the recorder did not stop in order\n");
+		fprintf(f, "ended       %s%s\n", rec_end_in_order(&s->end) ? "no end frame: " : "",
+			report_end(&s->end));
 	rec_print_damage(f, &s->damage);
 }
 

@@ -51,11 +51,32 @@ uint64_t report_missing(const struct merge_result *m)
 	return sum;
 }
 
+const char *report_end(const struct rec_end *end)
+{
+	switch (end->reason) {
+	case REC_END_COMMAND:
+	case REC_END_ASKED:
+		return "the recorder did not stop in order";
+	case REC_END_NO_SPACE:
+		return "the recorder had no more space and stopped before the command";
+	default:
+		return "the recorder failed and stopped before the command";
+	}
+}
+
+/* A recorder that was killed had written its last block a moment ago. */
+static const char *unknown_losses(const struct rec_end *end)
+{
+	return rec_end_in_order(end)
+		       ? "unknown, at most the last 100 ms; before that "
+		       : "unknown, everything since the recorder stopped; before that ";
+}
+
 static void print_losses(FILE *f, const struct merge_result *m)
 {
 	const char *sep = "";
 
-	fprintf(f, m->ended ? "lost: " : "lost: unknown, at most the last 100 ms; before that ");
+	fprintf(f, "lost: %s", m->ended ? "" : unknown_losses(&m->end));
 	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
 		const struct rec_counter_info *info = rec_counter_info(id);
 		if (!report_is_loss(id) || m->ledger[id].value == 0)
@@ -97,8 +118,7 @@ void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 		fprintf(f, "%s%s", i ? "; " : "", m->blind[i]);
 	fprintf(f, "%s\n", m->blind_count ? "" : "nothing known");
 	if (!m->ended)
-		fprintf(f,
-			"incomplete: the recorder did not stop in order; what it wrote is here\n");
+		fprintf(f, "incomplete: %s; what it wrote is here\n", report_end(&m->end));
 	else if (m->end.wait_status >= 0 && WIFSIGNALED(m->end.wait_status))
 		fprintf(f, "the command was killed by signal %d\n", WTERMSIG(m->end.wait_status));
 }

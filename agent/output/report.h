@@ -19,6 +19,9 @@ bool report_is_loss(uint32_t id);
  * followed. */
 uint64_t report_missing(const struct merge_result *m);
 
+/* Why a recording is not complete, from its REC_END or, without one, from zeros. */
+const char *report_end(const struct rec_end *end);
+
 /* Reads hint, extended or off; -EINVAL for anything else. */
 int report_kernel_events(const char *text, enum merge_kernel_events *ret);
 

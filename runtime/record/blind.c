@@ -119,6 +119,19 @@ static void about_device(struct lines *s, const struct session *l, uint64_t devi
 		add(s, "inside of the device: no device profile (NTFF) was taken");
 }
 
+static const char *blind_end(const struct rec_end *end)
+{
+	switch (end->reason) {
+	case REC_END_COMMAND: /* no end frame at all */
+	case REC_END_ASKED:
+		return "the last 100 ms before the recorder died";
+	case REC_END_NO_SPACE:
+		return "everything since there was no more space for the recording";
+	default:
+		return "everything since the recorder failed";
+	}
+}
+
 uint32_t blind_lines(
 	const struct session *l, uint64_t device_runs, char lines[BLIND_LINES][BLIND_BYTES])
 {
@@ -129,7 +142,7 @@ uint32_t blind_lines(
 	about_device(&s, l, device_runs);
 	about_runtimes(&s, l);
 	if (!l->ended)
-		add(&s, "the last 100 ms before the recorder died");
+		add(&s, "%s", blind_end(&l->end));
 	about_tables(&s, l);
 	if (s.dropped) /* its own place was another line's */
 		snprintf(lines[BLIND_LINES - 1], BLIND_BYTES, "%" PRIu32 " things more",

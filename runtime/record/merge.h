@@ -75,10 +75,10 @@ struct merge_result {
 	uint64_t lost;					 /* sum of the LOST rows */
 	uint64_t seq_gaps; /* kernel records missing by sequence number */
 	bool balanced;	   /* every stage's identity holds */
-	bool ended;	   /* the recording has its REC_END */
+	bool ended;	   /* the recorder stopped in order: nothing is missing behind its end */
 	bool is_virtual;
-	bool in_work; /* still being written: this is what there was so far */
-	struct rec_end end;
+	bool in_work;	    /* still being written: this is what there was so far */
+	struct rec_end end; /* zero without a REC_END */
 	struct rec_damage damage;
 	uint64_t spilled;    /* events that waited in the temporary file */
 	char blind[12][160]; /* what the active hooks could not see, one line each */

@@ -193,6 +193,16 @@ static void survey_watermark(struct cutter *c, const struct rec_frame *f, const 
 		cut_blocks_want(&c->blocks, c->block);
 }
 
+static void survey_end(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct rec_end end;
+
+	if (f->size < sizeof(end))
+		return;
+	memcpy(&end, payload, sizeof(end));
+	c->ret->ended = rec_end_in_order(&end);
+}
+
 static int survey_frame(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
 {
 	switch (f->type) {
@@ -214,7 +224,7 @@ static int survey_frame(struct cutter *c, const struct rec_frame *f, const uint8
 		survey_process(c, f, payload);
 		break;
 	case REC_END:
-		c->ret->ended = true;
+		survey_end(c, f, payload);
 		break;
 	default:
 		break;

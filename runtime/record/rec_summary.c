@@ -194,7 +194,7 @@ static int take_end(struct summarizer *z, const struct rec_frame *f, const uint8
 	if (f->size < sizeof(z->s->end))
 		return 0;
 	memcpy(&z->s->end, payload, sizeof(z->s->end));
-	z->s->ended = true;
+	z->s->ended = rec_end_in_order(&z->s->end);
 	return 0;
 }
 

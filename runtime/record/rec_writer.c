@@ -8,6 +8,9 @@
  * meant to be.  A segment ends at a block's end once it is larger than REC_SEGMENT_BYTES.  The first
  * error ends the recording: what is on disk stays a valid prefix, at most with a torn last block,
  * which the reader cuts off.
+ *
+ * A full disk has no room to say that it is full.  So the writer holds some, in a file without a name
+ * that vanishes with it, however it ends: rec_writer_stop gives it up for the last frame.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +28,9 @@
 #include "runtime/record/frame.h"
 
 #define ZSTD_LEVEL 1
-#define MIN_CODED_RECORDS 4u /* fewer are left to zstd */
+#define MIN_CODED_RECORDS 4u	  /* fewer are left to zstd */
+#define RESERVE_BYTES (16u << 10) /* for the block of an end frame and what a file system adds */
+#define RESERVE_NAME ".reserve"
 
 struct bytes {
 	uint8_t *data;
@@ -35,6 +40,7 @@ struct bytes {
 struct rec_writer {
 	int dir_fd;
 	int fd; /* segment being written */
+	int reserve_fd;
 	uint32_t index;
 	int error; /* first error, sticky */
 	uint64_t segment_bytes;
@@ -48,6 +54,11 @@ struct rec_writer {
 	size_t payload;		    /* that came in for the open block */
 	struct footer footer;
 };
+
+static bool no_space(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+}
 
 /* Room for `size` bytes more.  0 or the sticky error. */
 static int room(struct rec_writer *w, struct bytes *b, size_t size)
@@ -76,6 +87,8 @@ static void put_out(struct rec_writer *w, const void *data, size_t size)
 {
 	if (!w->error)
 		w->error = file_write_all(w->fd, data, size);
+	if (w->error)
+		return;
 	w->segment_bytes += size;
 	w->bytes += size;
 }
@@ -92,9 +105,17 @@ static void end_segment(struct rec_writer *w)
 	w->fd = -1;
 }
 
+static int put_segment_head(struct rec_writer *w)
+{
+	struct rec_segment s = {
+		.magic = REC_MAGIC, .version = REC_FORMAT_VERSION, .index = w->index};
+
+	put_out(w, &s, sizeof(s));
+	return w->error;
+}
+
 static int begin_segment(struct rec_writer *w, uint32_t index)
 {
-	struct rec_segment s = {.magic = REC_MAGIC, .version = REC_FORMAT_VERSION, .index = index};
 	char name[64];
 
 	if (index >= REC_MAX_SEGMENTS)
@@ -106,8 +127,7 @@ static int begin_segment(struct rec_writer *w, uint32_t index)
 	file_chown_invoker(w->fd);
 	w->index = index;
 	w->segment_bytes = 0;
-	put_out(w, &s, sizeof(s));
-	return w->error;
+	return put_segment_head(w);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------- */
@@ -159,8 +179,9 @@ static int close_block(struct rec_writer *w)
 		.types = h->types,
 		.frames = h->frames};
 	put_out(w, w->out.data, w->out.used);
-	if (!w->error)
-		w->error = footer_block(&w->footer, &entry, w->payload);
+	if (w->error)
+		return w->error;
+	w->error = footer_block(&w->footer, &entry, w->payload);
 	*h = (struct rec_block_head){.number = h->number + 1};
 	w->block.used = w->payload = 0;
 	return w->error;
@@ -295,6 +316,7 @@ uint64_t rec_writer_bytes(const struct rec_writer *w)
 static void writer_free(struct rec_writer *w)
 {
 	cleanup_close(&w->fd);
+	cleanup_close(&w->reserve_fd);
 	cleanup_close(&w->dir_fd);
 	ZSTD_freeCCtx(w->zstd);
 	footer_free(&w->footer);
@@ -323,13 +345,29 @@ static struct rec_writer *writer_new(void)
 
 	if (!w)
 		return NULL;
-	w->fd = w->dir_fd = -1;
+	w->fd = w->dir_fd = w->reserve_fd = -1;
 	w->zstd = ZSTD_createCCtx();
 	if (w->zstd)
 		ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
 	else
 		w->error = -ENOMEM;
 	return w;
+}
+
+/* Takes hold of some room.  Only when there is none is that an error. */
+static int reserve(struct rec_writer *w)
+{
+	static const uint8_t zero[RESERVE_BYTES];
+	int fd = openat(w->dir_fd, RESERVE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	int rc;
+
+	if (fd < 0)
+		return no_space(-errno) ? -errno : 0;
+	unlinkat(w->dir_fd, RESERVE_NAME, 0);
+	w->reserve_fd = fd;
+	rc = file_write_all(fd, zero, sizeof(zero));
+	return rc == -ENOSPC || rc == -EDQUOT ? rc : 0; /* the size of a file may have a limit */
 }
 
 int rec_writer_open(const char *path, struct rec_writer **ret_writer)
@@ -354,6 +392,8 @@ int rec_writer_open(const char *path, struct rec_writer **ret_writer)
 		LOCK_EX | LOCK_NB); /* not every file system can; readers then do not know */
 	file_chown_invoker(w->dir_fd);
 	error = begin_segment(w, 0);
+	if (error == 0)
+		error = reserve(w);
 	if (error) {
 		discard(w, path);
 		return error;
@@ -382,14 +422,50 @@ static void put_footer(struct rec_writer *w)
 	put_out(w, &tail, sizeof(tail));
 }
 
+/* What was begun behind the last whole block is gone, and the reserve is there to be used. */
+static int take_back(struct rec_writer *w)
+{
+	w->error = 0;
+	w->block.used = w->payload = 0;
+	w->head = (struct rec_block_head){.number = w->head.number};
+	cleanup_close(&w->reserve_fd);
+	if (w->fd < 0)
+		return begin_segment(w, w->index + 1);
+	if (ftruncate(w->fd, (off_t)w->segment_bytes) < 0 ||
+		lseek(w->fd, (off_t)w->segment_bytes, SEEK_SET) < 0)
+		return w->error = -errno;
+	return w->segment_bytes ? 0 : put_segment_head(w);
+}
+
+int rec_writer_stop(struct rec_writer *w, int wait_status)
+{
+	int error = w->error;
+	struct rec_end end = {.wait_status = wait_status,
+		.reason = no_space(error) ? REC_END_NO_SPACE : REC_END_FAILED};
+
+	if (error == 0 || take_back(w) == 0) {
+		rec_writer_frame(w, REC_END, REC_SOURCE_RECORDER, &end, sizeof(end), NULL, 0);
+		close_block(w);
+	}
+	if (w->error == 0)
+		fsync(w->fd); /* the command may run on for long */
+	int rc = w->error;
+	w->error = error ? error : rc;
+	return rc;
+}
+
 int rec_writer_close(struct rec_writer *w)
 {
 	int error;
 
 	if (!w)
 		return 0;
-	if (close_block(w) == 0)
+	if (close_block(w) == 0) {
+		cleanup_close(&w->reserve_fd);
 		put_footer(w);
+	}
+	if (w->error && w->fd >= 0 && ftruncate(w->fd, (off_t)w->segment_bytes) < 0)
+		w->segment_bytes = 0; /* a torn block stays, and is cut off when it is read */
 	end_segment(w);
 	error = w->error;
 	writer_free(w);

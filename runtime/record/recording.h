@@ -108,8 +108,21 @@ struct rec_counter {
 
 struct rec_end {
 	int32_t wait_status; /* of the traced command, as wait(2) gives it; -1 unknown */
-	uint32_t reason;     /* 0 the command ended, 1 asked to stop */
+	uint32_t reason;     /* enum rec_end_reason */
 };
+
+enum rec_end_reason {
+	REC_END_COMMAND,  /* the command ended */
+	REC_END_ASKED,	  /* asked to stop */
+	REC_END_NO_SPACE, /* no room for what came next: all from here on is missing */
+	REC_END_FAILED,	  /* the recorder failed otherwise: the same */
+};
+
+/* Is everything there that was captured?  Reasons to come are no order. */
+static inline bool rec_end_in_order(const struct rec_end *end)
+{
+	return end->reason <= REC_END_ASKED;
+}
 
 /* Followed by `counters` struct rec_footer_counter, the newest of every (source, id, sub), then by
  * `entries` struct rec_index. */
@@ -170,6 +183,14 @@ int rec_writer_frame_at(struct rec_writer *w, enum rec_type type, uint16_t sourc
 int rec_writer_flush(struct rec_writer *w);
 /* Bytes of the segments so far, without the open block. */
 uint64_t rec_writer_bytes(const struct rec_writer *w);
+/*
+ * When the recording ends early: takes back a block that is half on the disk and writes a REC_END in
+ * its place, into room that rec_writer_open has reserved.  Its reason follows from the error that was
+ * met.  A reader can so tell a recorder that stopped here from one that was killed.  wait_status: as
+ * in struct rec_end.  0 or -errno: there is no mark.  Afterwards only rec_writer_close, which returns
+ * the error from before.
+ */
+int rec_writer_stop(struct rec_writer *w, int wait_status);
 /* Writes the footer, flushes, syncs and frees.  0 or the first error. */
 int rec_writer_close(struct rec_writer *w);
 

@@ -82,7 +82,7 @@ struct session {
 	uint64_t foreign; /* records whose thread has no id of the host */
 	uint64_t seed; /* of all tables with keys from the recording; set before the first frame */
 	bool has_header, is_virtual, ended, has_runtime;
-	struct rec_end end;
+	struct rec_end end; /* ended: there was one, and of a recorder that stopped in order */
 	struct rec_damage damage;
 
 	struct map64 name_index, counter_index;

@@ -227,11 +227,16 @@ static inline void fx_watermark(struct fixture *fx, uint16_t source, uint64_t at
 	fx_frame(fx, REC_WATERMARK, source, &mark, sizeof(mark));
 }
 
-static inline void fx_end(struct fixture *fx)
+static inline void fx_end_with(struct fixture *fx, enum rec_end_reason reason)
 {
-	struct rec_end end = {.wait_status = 0};
+	struct rec_end end = {.wait_status = 0, .reason = reason};
 
 	fx_frame(fx, REC_END, REC_SOURCE_RECORDER, &end, sizeof(end));
+}
+
+static inline void fx_end(struct fixture *fx)
+{
+	fx_end_with(fx, REC_END_COMMAND);
 }
 
 static inline int fx_close_writer(struct fixture *fx)

@@ -272,7 +272,7 @@ TEST("recording: what was flushed survives the death of the writer", "[record]")
 	scratch_remove(&s);
 }
 
-static int write_into_limit(void *arg)
+static int write_into_limit(void *arg, bool stop)
 {
 	struct rlimit limit = {.rlim_cur = 5000, .rlim_max = 5000};
 	char payload[1000];
@@ -291,7 +291,19 @@ static int write_into_limit(void *arg)
 	}
 	if (rec_writer_frame(w, REC_NAME, 0, payload, 1, NULL, 0) != -EFBIG)
 		return 3;
-	return rec_writer_close(w) == -EFBIG ? 0 : 4;
+	if (stop && rec_writer_stop(w, -1) != 0)
+		return 4;
+	return rec_writer_close(w) == -EFBIG ? 0 : 5;
+}
+
+static int close_at_limit(void *arg)
+{
+	return write_into_limit(arg, false);
+}
+
+static int stop_at_limit(void *arg)
+{
+	return write_into_limit(arg, true);
 }
 
 TEST("recording: a reader knows whether a writer is at work, and salvage waits for it", "[record]")
@@ -326,13 +338,59 @@ TEST("recording: when the disk is full the error stays and the frames before it 
 
 	REQUIRE(scratch_make(&s));
 	struct scratch_path path = scratch_path(&s, "rec");
-	CHECK_EQ(scratch_child(write_into_limit, path.s), 0);
+	CHECK_EQ(scratch_child(close_at_limit, path.s), 0);
 	struct pass p = read_recording(path.s);
 	CHECK_EQ(p.error, 0);
-	CHECK_EQ(p.frames, 4); /* in blocks of 64 + 1024 bytes, behind 16 */
-	CHECK_EQ(p.damage.cut_bytes, 5000 - 16 - 4 * 1088);
-	CHECK_EQ(p.damage.bad_frames, 0);
+	CHECK_EQ(p.frames, 4);	     /* in blocks of 64 + 1024 bytes, behind 16 */
+	CHECK(undamaged(&p.damage)); /* what there was of the fifth is taken back */
 	scratch_remove(&s);
+}
+
+TEST("recording: a full disk leaves a mark of the stop behind the last whole block", "[record]")
+{
+	const struct rec_frame *f;
+	const uint8_t *payload;
+	struct rec_reader *r;
+	struct rec_end end;
+	struct scratch s;
+	int names = 0;
+
+	REQUIRE(scratch_make(&s));
+	struct scratch_path path = scratch_path(&s, "rec");
+	CHECK_EQ(scratch_child(stop_at_limit, path.s), 0);
+	CHECK_EQ(scratch_entries(path.s), 1);
+	REQUIRE_EQ(rec_reader_open(path.s, &r), 0);
+	while (rec_reader_next(r, &f, &payload) == 1 && f->type == REC_NAME)
+		names++;
+	CHECK_EQ(names, 4);
+	CHECK_EQ(f->type, REC_END);
+	CHECK_EQ(f->size, sizeof(end));
+	memcpy(&end, payload, sizeof(end));
+	CHECK_EQ(end.wait_status, -1);
+	CHECK_EQ(end.reason, REC_END_NO_SPACE);
+	CHECK(!rec_end_in_order(&end));
+	CHECK_EQ(rec_reader_next(r, &f, &payload), 0);
+	struct rec_damage d = rec_reader_damage(r);
+	CHECK(undamaged(&d));
+	rec_reader_close(r);
+	scratch_remove(&s);
+}
+
+TEST("recording: a mark of a full disk is not taken for an orderly end", "[record]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_span(&fx, TRACE_TENSOR_READ, 1, 7, 1000, 2000);
+	fx_end_with(&fx, REC_END_NO_SPACE);
+	REQUIRE(fx_merge_one(&fx));
+	CHECK(!fx.result.ended);
+	CHECK_EQ(fx.result.end.reason, REC_END_NO_SPACE);
+	bool said = false;
+	for (uint32_t i = 0; i < fx.result.blind_count; i++)
+		said |= strstr(fx.result.blind[i], "no more space") != NULL;
+	CHECK(said);
+	fx_free(&fx);
 }
 
 static int open_into_limit(void *arg)
