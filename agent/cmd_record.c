@@ -205,9 +205,8 @@ static int explain_capture(const struct capture_result *r, const char *out, cons
 		break;
 	case CAPTURE_RUN:
 		agent_message(
-			"record: %s; the command ran to its end; `ntrace salvage %s` merges what "
-			"was recorded",
-			r->why, out);
+			"record: %s; the command %s; `ntrace salvage %s` merges what was recorded",
+			r->why, r->wait_status == -1 ? "runs on" : "ran to its end", out);
 		break;
 	case CAPTURE_DONE:
 		break;

@@ -541,12 +541,17 @@ static void restore_signals(struct capture *c)
 	c->masked = false;
 }
 
-/* The command is left to itself, its status still awaited. */
+/* The command is left to itself; its status is still awaited, and signals go on to it as before. */
 static void wait_for_command(struct capture *c)
 {
-	restore_signals(c);
-	if (c->command.pid > 0)
-		c->ret->wait_status = command_reap(&c->command);
+	const int done[] = {c->tick_fd, c->set_fd, runtimes_fd(c->runtimes)};
+
+	runtimes_disable(c->runtimes);
+	ioctl_hooks_close(c->hooks);
+	c->hooks = NULL;
+	for (size_t i = 0; i < sizeof(done) / sizeof(*done); i++)
+		epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, done[i], NULL);
+	loop(c);
 }
 
 static int check_clocks(struct capture *c)
@@ -603,7 +608,6 @@ static int run(struct capture *c, char *const argv[])
 		fail(c, CAPTURE_RUN, rc, "the recording ends early");
 		if (!c->ended && c->o->on_stopped)
 			c->o->on_stopped(c->ret->why);
-		runtimes_disable(c->runtimes);
 		wait_for_command(c);
 		return rc;
 	}
