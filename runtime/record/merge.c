@@ -73,6 +73,13 @@ static int open_process(void *ctx, struct process *p)
 
 /* ---- frames ------------------------------------------------------------------------------- */
 
+static int cancelled(const struct merger *m)
+{
+	if (m->output.error)
+		return m->output.error;
+	return m->cancel && *m->cancel ? -ECANCELED : 0;
+}
+
 /* What is traced chooses keys of these tables; it does not know what the recorder wrote at its start. */
 static void seed_tables(struct merger *m, uint64_t seed)
 {
@@ -96,6 +103,9 @@ static int find_clock(struct merger *m, const struct merge_frames *frames)
 	int rc = 0;
 
 	while (!m->session.clock.known && (rc = frames->next(frames->ctx, &f, &payload)) > 0) {
+		rc = cancelled(m);
+		if (rc < 0)
+			return rc;
 		if (f->type == REC_HEADER || f->type == REC_CLOCK)
 			seed = XXH3_64bits_withSeed(payload, f->size, seed);
 		clock_map_find_frame(&m->session.clock, f, payload);
@@ -143,15 +153,6 @@ static int take_frame(struct merger *m, const struct rec_frame *f, const uint8_t
 	default:
 		return session_frame(&m->session, f, payload);
 	}
-}
-
-static int cancelled(struct merger *m)
-{
-	if (m->output.error)
-		return m->output.error;
-	if (!m->cancel || !*m->cancel)
-		return 0;
-	return output_fail(&m->output, -ECANCELED, "interrupted");
 }
 
 static int take_frames(struct merger *m, const struct merge_frames *frames)
@@ -304,6 +305,8 @@ int merge_frames(const struct merge_frames *frames, const char *name, const char
 		rc = end_processes(&m);
 	if (rc == 0)
 		fill_result(&m);
+	if (rc == -ECANCELED)
+		output_fail(&m.output, rc, "interrupted");
 	done(&m);
 	return rc;
 }
@@ -338,6 +341,7 @@ int merge_recording(const char *rec_path, const char *out_dir, const struct merg
 		return rc;
 	frames.ctx = reader;
 	in_work = rec_reader_in_work(reader);
+	rec_reader_cancel_by(reader, options->cancel);
 	rc = in_work && options->only_at_rest
 		     ? -EBUSY
 		     : merge_frames(&frames, rec_path, out_dir, options, ret, ret_error);

@@ -71,6 +71,11 @@ int rec_reader_open(const char *path, struct rec_reader **ret_reader)
 	return 0;
 }
 
+void rec_reader_cancel_by(struct rec_reader *r, const volatile sig_atomic_t *cancel)
+{
+	r->w.cancel = cancel;
+}
+
 bool rec_reader_in_work(const struct rec_reader *r)
 {
 	return r->in_work;
@@ -124,6 +129,11 @@ static int next_segment(struct rec_reader *r)
 	}
 	r->next_segment++;
 	int fd = segments_file(s, i);
+	if (fd == -EPROTO) { /* a directory, a device: nothing in it is ours */
+		r->damage.bad_frames++;
+		r->gap_noted = true;
+		return 1;
+	}
 	if (fd < 0)
 		return fd;
 	window_begin(&r->w, fd);
@@ -458,6 +468,8 @@ int rec_reader_footer(struct rec_reader *r, struct rec_block **ret_block,
 
 	if (rc == 0)
 		rc = unpack_block(&u, r->pool, &h, data);
+	if (rc == -EPROTO)
+		rc = -ENODATA;
 	while (rc == 0) {
 		rc = unpack_next(&u, &f, ret_payload);
 		if (rc == 0)

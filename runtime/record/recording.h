@@ -12,6 +12,7 @@
 #define NTRACE_RECORD_RECORDING_H
 
 #include <assert.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -201,9 +202,10 @@ struct rec_block;  /* memory with the payloads of some frames; counted reference
 
 /* What was skipped or cut, for the report. */
 struct rec_damage {
-	uint64_t skipped_bytes;	 /* between frames that are whole */
-	uint64_t cut_bytes;	 /* behind the last whole frame */
-	uint64_t bad_frames;	 /* checksum or length wrong, or a segment missing: one per place */
+	uint64_t skipped_bytes; /* between frames that are whole */
+	uint64_t cut_bytes;	/* behind the last whole frame */
+	uint64_t
+		bad_frames; /* checksum or length wrong, or a segment missing or none: one per place */
 	uint64_t unknown_frames; /* types this version does not know: skipped, not damage */
 };
 
@@ -216,6 +218,8 @@ static inline bool rec_damaged(const struct rec_damage *d)
 /* path: the recording directory, or a directory that holds one named REC_DIR.  -ENOENT: there is
  * none; -EPROTO: not a recording; -EPROTONOSUPPORT: a newer format version.  0 or -errno. */
 int rec_reader_open(const char *path, struct rec_reader **ret_reader);
+/* Once *cancel is not zero, a search through a damaged place ends with -ECANCELED. */
+void rec_reader_cancel_by(struct rec_reader *r, const volatile sig_atomic_t *cancel);
 /* Was a writer at work on it when the reader was opened? */
 bool rec_reader_in_work(const struct rec_reader *r);
 /* Next whole frame: 1 and the frame (valid until the next call), 0 at the end, -errno.  The payload

@@ -76,11 +76,17 @@ static int list(struct segments *s)
 int segments_file(const struct segments *s, size_t i)
 {
 	char name[64];
+	struct stat st;
 	int fd;
 
 	snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, s->index[i]);
-	fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return fd < 0 ? -errno : fd;
+	fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return errno == ENXIO || errno == ELOOP ? -EPROTO : -errno;
+	int rc = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EPROTO;
+	if (rc < 0)
+		close(fd);
+	return rc < 0 ? rc : fd;
 }
 
 bool segments_in_work(const struct segments *s)
@@ -96,14 +102,9 @@ static int check_segment(const struct segments *s, size_t i)
 {
 	_cleanup_close_ int fd = segments_file(s, i);
 	struct rec_segment head;
-	struct stat st;
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EPROTO;
 	ssize_t n = pread(fd, &head, sizeof(head), 0);
 	if (n < 0)
 		return -errno;

@@ -21,7 +21,7 @@ struct segments {
 int segments_open(struct segments *s, const char *path);
 void segments_close(struct segments *s);
 
-/* A file descriptor of the i-th segment, or -errno. */
+/* A file descriptor of the i-th segment; -EPROTO when it is no regular file; -errno. */
 int segments_file(const struct segments *s, size_t i);
 
 /* Does a writer hold its lock on the directory? */

@@ -14,7 +14,7 @@ void window_end(struct window *w)
 {
 	cleanup_close(&w->fd);
 	rec_block_unref(w->block);
-	*w = (struct window){.pool = w->pool, .fd = -1};
+	*w = (struct window){.pool = w->pool, .cancel = w->cancel, .fd = -1};
 }
 
 void window_begin(struct window *w, int fd)
@@ -94,6 +94,8 @@ int64_t window_find(struct window *w, uint32_t magic, const uint64_t *budget)
 	int64_t skipped = 0;
 
 	for (;;) {
+		if (w->cancel && *w->cancel)
+			return -ECANCELED;
 		int rc = window_want(w, WINDOW_READ_BYTES);
 		const uint8_t *at = NULL;
 		size_t n = window_left(w);

@@ -8,6 +8,7 @@
 #ifndef NTRACE_RECORD_WINDOW_H
 #define NTRACE_RECORD_WINDOW_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +19,8 @@
 
 struct window {
 	struct block_pool *pool;
-	int fd; /* -1: none */
+	const volatile sig_atomic_t *cancel; /* window_find ends with -ECANCELED; may be NULL */
+	int fd;				     /* -1: none */
 	bool eof;
 	struct rec_block *block;
 	uint8_t *buf; /* the block's data: buf[pos..len) is not yet consumed */
@@ -50,7 +52,8 @@ int window_skip(struct window *w, size_t n);
 int window_align(struct window *w);
 
 /* Skips to the next place that holds these four bytes, or, when *budget (of bytes that are hashed)
- * is used up or there is none, to the end of the file.  Returns the bytes skipped, or -errno. */
+ * is used up or there is none, to the end of the file.  Returns the bytes skipped, -ECANCELED or
+ * another -errno. */
 int64_t window_find(struct window *w, uint32_t magic, const uint64_t *budget);
 
 #endif

@@ -210,6 +210,77 @@ static void check_false_units(unsigned version, const void *unit, size_t unit_si
 	small_free(&m);
 }
 
+static bool make_directory(const char *path)
+{
+	return mkdir(path, 0700) == 0;
+}
+
+static bool make_fifo(const char *path)
+{
+	return mkfifo(path, 0600) == 0;
+}
+
+static bool make_endless(const char *path)
+{
+	return symlink("/dev/zero", path) == 0;
+}
+
+static bool make_circle(const char *path)
+{
+	return symlink(path, path) == 0;
+}
+
+TEST("recording: a segment that is no file is a damaged place, and what is around it is read",
+	"[record]")
+{
+	bool (*const make[])(const char *) = {make_directory, make_fifo, make_endless, make_circle};
+
+	for (size_t i = 0; i < sizeof(make) / sizeof(*make); i++) {
+		struct scratch s;
+
+		REQUIRE(scratch_make(&s));
+		struct scratch_path rec = scratch_path(&s, "rec");
+		size_t n = write_small(rec.s);
+		REQUIRE(n > 0);
+		REQUIRE(make[i](scratch_path(&s, "rec/segment-000001.ntrec").s));
+		struct pass p = read_recording(rec.s);
+		CHECK_EQ(p.error, 0);
+		CHECK_EQ(p.frames, n);
+		CHECK_EQ(p.damage.bad_frames, 1);
+		CHECK_EQ(p.damage.skipped_bytes + p.damage.cut_bytes, 0);
+		scratch_remove(&s);
+	}
+}
+
+TEST("recording: a search through a damaged place can be cancelled", "[record]")
+{
+	static const struct rec_segment head = {
+		.magic = REC_MAGIC, .version = REC_FORMAT_VERSION, .index = 1};
+	volatile sig_atomic_t cancel = 1;
+	struct rec_reader *r;
+	struct scratch s;
+	struct pass p;
+
+	REQUIRE(scratch_make(&s));
+	struct scratch_path rec = scratch_path(&s, "rec");
+	struct scratch_path long_one = scratch_path(&s, "rec/segment-000001.ntrec");
+	size_t n = write_small(rec.s);
+	REQUIRE(n > 0 && write_file(long_one.s, &head, sizeof(head)));
+	REQUIRE_EQ(truncate(long_one.s, 100 << 20), 0);
+	REQUIRE_EQ(rec_reader_open(rec.s, &r), 0);
+	rec_reader_cancel_by(r, &cancel);
+	read_pass(r, &p);
+	CHECK_EQ(p.error, -ECANCELED);
+	CHECK_EQ(p.frames, n);
+	cancel = 0;
+	rec_reader_rewind(r);
+	read_pass(r, &p);
+	CHECK_EQ(p.error, 0);
+	CHECK_EQ(p.damage.cut_bytes, (100 << 20) - sizeof(head));
+	rec_reader_close(r);
+	scratch_remove(&s);
+}
+
 TEST("recording: a file made of false heads is given up in bounded time", "[record]")
 {
 	struct rec_frame f = {
