@@ -9,6 +9,9 @@
  * and no more.  The last unit of a segment may lack bytes: that is what a kill leaves behind, and
  * is counted as cut, not as bad.
  *
+ * A block whose number was read already is a second copy, of a segment say: its frames would count
+ * twice.  It is skipped like a damaged one.
+ *
  * Bytes without a whole unit are `pending` until another whole unit follows (then they were
  * skipped) or the recording ends (then they were cut off).
  *
@@ -22,6 +25,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/record/frame.h"
+#include "runtime/record/map64.h"
 #include "runtime/record/segments.h"
 #include "runtime/record/unpack.h"
 #include "runtime/record/window.h"
@@ -38,9 +42,10 @@ struct rec_reader {
 	struct rec_block_head head;
 	uint64_t block_at; /* where that block is in its segment */
 	uint32_t next_number;
-	bool gap_noted; /* a gap in the blocks' numbers is counted already */
-	bool in_work;	/* a writer was there at the beginning */
-	bool in_sync;	/* the window is where a unit should begin */
+	struct map64 seen; /* number / 64 + 1 -> bits of the blocks that were read */
+	bool gap_noted;	   /* a gap in the blocks' numbers is counted already */
+	bool in_work;	   /* a writer was there at the beginning */
+	bool in_sync;	   /* the window is where a unit should begin */
 	rec_reader_filter filter;
 	void *filter_ctx;
 	uint64_t budget;
@@ -146,7 +151,8 @@ static int next_segment(struct rec_reader *r)
 
 enum verdict {
 	UNIT_WHOLE,
-	UNIT_CUT, /* the segment ends inside it */
+	UNIT_AGAIN, /* whole, and was there before */
+	UNIT_CUT,   /* the segment ends inside it */
 	UNIT_BAD,
 };
 
@@ -215,6 +221,20 @@ static bool passed_over(const struct rec_reader *r)
 		       r->w.start + r->w.pos);
 }
 
+/* Was a block of this number read before?  Notes that it is now.  1, 0, -ENOMEM. */
+static int seen_before(struct rec_reader *r, uint32_t number)
+{
+	uint64_t key = number / 64u + 1u, bit = 1ull << number % 64u;
+	uint64_t *bits = map64_find(&r->seen, key);
+
+	if (!bits)
+		return map64_put(&r->seen, key, bit);
+	if (*bits & bit)
+		return 1;
+	*bits |= bit;
+	return 0;
+}
+
 /* Version 2: a block.  A verdict and its size, or -errno. */
 static int look_block(struct rec_reader *r, size_t *ret_size)
 {
@@ -250,10 +270,16 @@ static int look_block(struct rec_reader *r, size_t *ret_size)
 	rc = unpack_block(&r->u, r->pool, h, data);
 	if (rc == -EBADMSG)
 		return UNIT_BAD;
+	if (rc == 0)
+		rc = seen_before(r, h->number);
 	if (rc < 0)
 		return rc;
-	r->block_at = r->w.start + r->w.pos;
 	*ret_size = sizeof(*h) + h->stored;
+	if (rc > 0) {
+		unpack_reset(&r->u);
+		return UNIT_AGAIN;
+	}
+	r->block_at = r->w.start + r->w.pos;
 	return UNIT_WHOLE;
 }
 
@@ -334,6 +360,11 @@ static int next_unit(struct rec_reader *r, const uint8_t **ret_payload)
 			check_number(r);
 			return 2;
 		}
+		if (rc == UNIT_AGAIN) {
+			set_aside(r, size);
+			r->pending_bad = r->in_sync = true;
+			continue;
+		}
 		if (r->in_sync && rc == UNIT_BAD)
 			r->pending_bad = true;
 		r->in_sync = false;
@@ -398,6 +429,7 @@ void rec_reader_rewind(struct rec_reader *r)
 	unpack_reset(&r->u);
 	r->next_segment = 0;
 	r->next_number = 0;
+	map64_free(&r->seen);
 	r->gap_noted = false;
 	r->pending = 0;
 	r->pending_bad = false;
@@ -415,6 +447,7 @@ void rec_reader_close(struct rec_reader *r)
 		return;
 	window_end(&r->w);
 	unpack_free(&r->u);
+	map64_free(&r->seen);
 	segments_close(&r->segments);
 	block_pool_release(r->pool);
 	free(r);

@@ -159,6 +159,34 @@ TEST("recording: a block that is gone without a trace is missed by its number", 
 	small_free(&m);
 }
 
+TEST("recording: a second copy of a segment or of blocks is skipped, not counted twice", "[record]")
+{
+	struct small m;
+
+	REQUIRE(small_make(&m, 2));
+	struct scratch_path copy = scratch_path(&m.dir, "rec/segment-000001.ntrec");
+	REQUIRE(write_file(copy.s, m.data, m.size));
+	struct pass p = read_recording(m.rec.s);
+	CHECK_EQ(p.frames, m.frames);
+	CHECK_EQ(p.payload_sum, m.whole.payload_sum);
+	CHECK_EQ(p.damage.bad_frames, 1);
+	CHECK_EQ(p.damage.skipped_bytes, m.size - sizeof(struct rec_tail));
+
+	/* The third block once more, between the sixth and the seventh. */
+	size_t block = m.ends[2] - m.ends[1];
+	_cleanup_free_ uint8_t *data = malloc(m.size + block);
+	REQUIRE(data && unlink(copy.s) == 0);
+	memcpy(data, m.data, m.ends[5]);
+	memcpy(data + m.ends[5], m.data + m.ends[1], block);
+	memcpy(data + m.ends[5] + block, m.data + m.ends[5], m.size - m.ends[5]);
+	REQUIRE(write_file(m.segment.s, data, m.size + block));
+	p = read_recording(m.rec.s);
+	CHECK_EQ(p.payload_sum, m.whole.payload_sum);
+	CHECK_EQ(p.damage.bad_frames, 1);
+	CHECK_EQ(p.damage.skipped_bytes, block);
+	small_free(&m);
+}
+
 static void check_foreign_bytes(unsigned version)
 {
 	struct small m;
