@@ -18,6 +18,24 @@
 /* The most that a block's frames may take, as they lie in the block and restored. */
 #define REC_MAX_BLOCK (REC_MAX_PAYLOAD + (1u << 20))
 
+/*
+ * So that a small file cannot be made to stand for endless frames, what blocks restore is bounded by
+ * what they take on disk, all blocks up to one together.  Recordings of inference restore 20 times
+ * their size; a writer that would come to more leaves blocks as they are.
+ */
+#define REC_FREE_PAYLOAD (1u << 20) /* in any recording */
+#define REC_MAX_RATIO 200u	    /* and so much for each byte of blocks */
+
+struct rec_ratio {
+	uint64_t payload, bytes; /* restored, with padding; of blocks with their heads */
+};
+
+/* May blocks of so many bytes more restore to so much more? */
+static inline bool rec_ratio_allows(const struct rec_ratio *r, uint64_t payload, uint64_t bytes)
+{
+	return r->payload + payload <= REC_FREE_PAYLOAD + REC_MAX_RATIO * (r->bytes + bytes);
+}
+
 #define REC_BLOCK_MAGIC 0x4b42544eu /* "NTBK" */
 #define REC_TAIL_MAGIC 0x4c54544eu  /* "NTTL" */
 #define REC_CODED_MAGIC 0x4346544eu /* "NTFC": a frame whose payload is coded (columns.h) */

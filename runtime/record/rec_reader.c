@@ -42,10 +42,11 @@ struct rec_reader {
 	struct rec_block_head head;
 	uint64_t block_at; /* where that block is in its segment */
 	uint32_t next_number;
-	struct map64 seen; /* number / 64 + 1 -> bits of the blocks that were read */
-	bool gap_noted;	   /* a gap in the blocks' numbers is counted already */
-	bool in_work;	   /* a writer was there at the beginning */
-	bool in_sync;	   /* the window is where a unit should begin */
+	struct rec_ratio ratio; /* of the blocks so far */
+	struct map64 seen;	/* number / 64 + 1 -> bits of the blocks that were read */
+	bool gap_noted;		/* a gap in the blocks' numbers is counted already */
+	bool in_work;		/* a writer was there at the beginning */
+	bool in_sync;		/* the window is where a unit should begin */
 	rec_reader_filter filter;
 	void *filter_ctx;
 	uint64_t budget;
@@ -255,6 +256,7 @@ static int look_block(struct rec_reader *r, size_t *ret_size)
 		return UNIT_BAD;
 	if (passed_over(r)) {
 		unpack_reset(&r->u);
+		r->ratio.bytes += sizeof(*h) + h->stored;
 		*ret_size = 0;
 		rc = window_skip(&r->w, sizeof(*h) + h->stored);
 		return rc < 0 ? rc : UNIT_WHOLE;
@@ -267,7 +269,7 @@ static int look_block(struct rec_reader *r, size_t *ret_size)
 	const uint8_t *data = window_at(&r->w) + sizeof(*h);
 	if (!spend(r, h->size) || rec_check(data, h->stored) != h->data_check)
 		return UNIT_BAD;
-	rc = unpack_block(&r->u, r->pool, h, data);
+	rc = unpack_block(&r->u, r->pool, h, data, &r->ratio);
 	if (rc == -EBADMSG)
 		return UNIT_BAD;
 	if (rc == 0)
@@ -430,6 +432,7 @@ void rec_reader_rewind(struct rec_reader *r)
 	r->next_segment = 0;
 	r->next_number = 0;
 	map64_free(&r->seen);
+	r->ratio = (struct rec_ratio){0};
 	r->gap_noted = false;
 	r->pending = 0;
 	r->pending_bad = false;
@@ -500,7 +503,7 @@ int rec_reader_footer(struct rec_reader *r, struct rec_block **ret_block,
 	int rc = fd < 0 ? fd : read_footer_block(fd, s->index[s->count - 1], &h, &data);
 
 	if (rc == 0)
-		rc = unpack_block(&u, r->pool, &h, data);
+		rc = unpack_block(&u, r->pool, &h, data, NULL);
 	if (rc == -EPROTO)
 		rc = -ENODATA;
 	while (rc == 0) {

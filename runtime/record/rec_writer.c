@@ -52,6 +52,8 @@ struct rec_writer {
 	struct bytes coded;
 	struct rec_block_head head; /* of the open block */
 	size_t payload;		    /* that came in for the open block */
+	size_t restored;	    /* the same with padding */
+	struct rec_ratio ratio;	    /* of the blocks before */
 	struct footer footer;
 };
 
@@ -132,6 +134,11 @@ static int begin_segment(struct rec_writer *w, uint32_t index)
 
 /* ---- blocks ------------------------------------------------------------------------------- */
 
+static size_t larger(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
 /* Compresses the open block into `out`, behind room for its head.  0 or the sticky error. */
 static int compress(struct rec_writer *w)
 {
@@ -143,7 +150,9 @@ static int compress(struct rec_writer *w)
 	w->out.used = sizeof(w->head);
 	n = ZSTD_compress2(w->zstd, w->out.data + w->out.used, bound, w->block.data, w->block.used);
 	w->head.compression = REC_ZSTD;
-	if (ZSTD_isError(n) || n >= w->block.used) {
+	if (ZSTD_isError(n) || n >= w->block.used ||
+		!rec_ratio_allows(
+			&w->ratio, larger(w->restored, w->block.used), sizeof(w->head) + n)) {
 		w->head.compression = REC_STORED;
 		n = w->block.used;
 		memcpy(w->out.data + w->out.used, w->block.data, n);
@@ -183,11 +192,20 @@ static int close_block(struct rec_writer *w)
 		return w->error;
 	w->error = footer_block(&w->footer, &entry, w->payload);
 	*h = (struct rec_block_head){.number = h->number + 1};
-	w->block.used = w->payload = 0;
+	w->ratio.payload += w->restored;
+	w->ratio.bytes += w->out.used;
+	w->block.used = w->payload = w->restored = 0;
 	return w->error;
 }
 
 /* ---- frames ------------------------------------------------------------------------------- */
+
+/* What does not go into the open block begins another. */
+static void make_way(struct rec_writer *w, size_t restored)
+{
+	if (w->block.used && w->payload + restored > REC_BLOCK_PAYLOAD)
+		close_block(w);
+}
 
 /* A frame whose payload comes in two parts and stands for `restored` bytes. */
 static int add_frame(struct rec_writer *w, struct rec_frame *f, const void *head, size_t head_size,
@@ -196,8 +214,7 @@ static int add_frame(struct rec_writer *w, struct rec_frame *f, const void *head
 	static const uint8_t zero[8];
 	size_t size = head_size + body_size;
 
-	if (w->block.used && w->payload + restored > REC_BLOCK_PAYLOAD)
-		close_block(w);
+	make_way(w, restored);
 	if (size > REC_MAX_PAYLOAD && close_block(w) == 0) /* what came before is good */
 		w->error = -EMSGSIZE;
 	if (w->error || room(w, &w->block, sizeof(*f) + size + 8) < 0)
@@ -209,11 +226,19 @@ static int add_frame(struct rec_writer *w, struct rec_frame *f, const void *head
 	append(&w->block, body, body_size);
 	append(&w->block, zero, rec_padding(size));
 	w->payload += restored;
+	w->restored += restored + rec_padding(restored);
 	if (w->head.frames++ == 0)
 		w->head.first_ns = f->time_ns;
 	w->head.last_ns = f->time_ns;
 	w->head.types |= rec_type_bit(f->type);
 	return w->payload >= REC_BLOCK_PAYLOAD ? close_block(w) : 0;
+}
+
+/* Would the block with this frame be read again, also if it is left uncompressed? */
+static bool may_code(const struct rec_writer *w, size_t restored, size_t coded)
+{
+	return rec_ratio_allows(&w->ratio, w->restored + restored + rec_padding(restored),
+		sizeof(w->head) + w->block.used + sizeof(struct rec_frame) + coded);
 }
 
 /* A batch of whole records, coded when that pays. */
@@ -222,6 +247,7 @@ static int add_batch(struct rec_writer *w, struct rec_frame *f, const void *head
 {
 	size_t head_size = rec_columns_head((enum rec_type)f->type), coded = 0;
 
+	make_way(w, head_size + size); /* the ratio is that of the block where the frame will be */
 	if (count >= MIN_CODED_RECORDS) {
 		w->coded.used = 0;
 		if (room(w, &w->coded, rec_columns_bound(count)) < 0)
@@ -229,7 +255,7 @@ static int add_batch(struct rec_writer *w, struct rec_frame *f, const void *head
 		coded = rec_columns_encode(
 			(enum rec_type)f->type, head, records, size, count, w->coded.data);
 	}
-	if (coded && coded < head_size + size) {
+	if (coded && coded < head_size + size && may_code(w, head_size + size, coded)) {
 		f->magic = REC_CODED_MAGIC;
 		return add_frame(w, f, w->coded.data, coded, NULL, 0, head_size + size);
 	}
@@ -426,7 +452,7 @@ static void put_footer(struct rec_writer *w)
 static int take_back(struct rec_writer *w)
 {
 	w->error = 0;
-	w->block.used = w->payload = 0;
+	w->block.used = w->payload = w->restored = 0;
 	w->head = (struct rec_block_head){.number = w->head.number};
 	cleanup_close(&w->reserve_fd);
 	if (w->fd < 0)

@@ -77,18 +77,28 @@ static int survey(const struct unpack *u, uint32_t frames, size_t *ret_payloads)
 }
 
 int unpack_block(struct unpack *u, struct block_pool *pool, const struct rec_block_head *head,
-	const uint8_t *data)
+	const uint8_t *data, struct rec_ratio *so_far)
 {
-	size_t payloads;
+	uint64_t bytes = sizeof(*head) + (uint64_t)head->stored;
+	size_t payloads = 0;
+	int rc = 0;
 
 	unpack_reset(u);
-	int rc = decompress(u, head, data);
+	if (so_far && !rec_ratio_allows(so_far, head->size, bytes))
+		return -EBADMSG; /* before any work */
+	rc = decompress(u, head, data);
 	if (rc == 0)
 		rc = survey(u, head->frames, &payloads);
+	if (rc == 0 && so_far && !rec_ratio_allows(so_far, payloads, bytes))
+		rc = -EBADMSG;
 	if (rc == 0 && !(u->payloads = block_new(pool, payloads)))
 		rc = -ENOMEM;
-	if (rc < 0)
+	if (rc < 0) {
 		unpack_reset(u);
+	} else if (so_far) {
+		so_far->payload += payloads;
+		so_far->bytes += bytes;
+	}
 	return rc;
 }
 

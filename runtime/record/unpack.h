@@ -21,10 +21,11 @@ struct unpack {
 	size_t used; /* of payloads */
 };
 
-/* Takes a block whose checks are right.  -EBADMSG when its contents are not what they should be;
- * -ENOMEM. */
+/* Takes a block whose checks are right.  so_far: of the blocks before, to which it is added; NULL: it
+ * does not matter.  -EBADMSG when its contents are not what they should be, or more than the ratio
+ * allows; -ENOMEM. */
 int unpack_block(struct unpack *u, struct block_pool *pool, const struct rec_block_head *head,
-	const uint8_t *data);
+	const uint8_t *data, struct rec_ratio *so_far);
 /* The next frame: 1, 0 at the end, -EBADMSG for a frame that is damaged (the next call goes on). */
 int unpack_next(struct unpack *u, struct rec_frame *ret_frame, const uint8_t **ret_payload);
 void unpack_reset(struct unpack *u); /* no block */

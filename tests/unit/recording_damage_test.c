@@ -3,6 +3,9 @@
  * recording_damage_test.c - recordings of every version that were cut or changed: the reader yields
  * all that is whole, and says what is not.
  */
+#include <zstd.h>
+
+#include "runtime/trace/record.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/recording_pass.h"
 
@@ -320,4 +323,80 @@ TEST("recording: a file made of false heads is given up in bounded time", "[reco
 	check_false_units(2, &h, 64);
 	h.head_check = rec_check(&h, offsetof(struct rec_block_head, head_check));
 	check_false_units(2, &h, 64);
+}
+
+/* A block that restores to `size` zeros behind the blocks of a small recording. */
+static bool append_bomb(const struct small *m, uint32_t number, size_t size)
+{
+	struct rec_frame f = {.magic = REC_FRAME_MAGIC, .type = REC_NAME, .size = (uint32_t)size};
+	struct rec_block_head h = {.magic = REC_BLOCK_MAGIC,
+		.compression = REC_ZSTD,
+		.number = number,
+		.frames = 1,
+		.size = (uint32_t)(sizeof(f) + size)};
+	_cleanup_free_ uint8_t *raw = calloc(1, h.size),
+			       *packed = malloc(ZSTD_compressBound(h.size));
+	_cleanup_close_ int fd = open(m->segment.s, O_WRONLY | O_APPEND);
+
+	if (!raw || !packed || fd < 0)
+		return false;
+	f.check = rec_frame_check(&f, NULL, 0, raw, size);
+	memcpy(raw, &f, sizeof(f));
+	h.stored = (uint32_t)ZSTD_compress(packed, ZSTD_compressBound(h.size), raw, h.size, 1);
+	h.data_check = rec_check(packed, h.stored);
+	h.head_check = rec_check(&h, offsetof(struct rec_block_head, head_check));
+	return file_write_all(fd, &h, sizeof(h)) == 0 && file_write_all(fd, packed, h.stored) == 0;
+}
+
+TEST("recording: blocks that stand for far more than they take are damage", "[record]")
+{
+	enum { BOMBS = 20, BYTES = 512 << 10 };
+	struct small m;
+
+	REQUIRE(small_make(&m, 2));
+	for (uint32_t i = 0; i < BOMBS; i++)
+		REQUIRE(append_bomb(&m, (uint32_t)m.frames + i, BYTES));
+	struct pass p = read_recording(m.rec.s);
+	CHECK_EQ(p.error, 0);
+	CHECK(p.frames > m.frames);	    /* some are free */
+	CHECK(p.frames < m.frames + BOMBS); /* not all of them */
+	CHECK(p.damage.skipped_bytes + p.damage.cut_bytes > 0);
+	CHECK_EQ(p.damage.bad_frames, 1);
+	small_free(&m);
+}
+
+/* Writes n times the same batch of zeros, which takes next to nothing, or the same large frame. */
+static bool write_even(const char *path, bool batches, size_t n)
+{
+	struct rec_runtime head = {0};
+	struct rec_writer *w;
+	size_t size = batches ? 2000 * sizeof(struct trace_record) : 2u << 20;
+	_cleanup_free_ uint8_t *zeros = calloc(1, size);
+
+	if (!zeros || rec_writer_open(path, &w) < 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		rec_writer_frame(
+			w, batches ? REC_RUNTIME : REC_NAME, 2, &head, sizeof(head), zeros, size);
+	return rec_writer_close(w) == 0;
+}
+
+TEST("recording: a writer never makes what a reader takes for too much, however even its frames",
+	"[record]")
+{
+	for (int batches = 0; batches < 2; batches++) {
+		struct scratch s;
+
+		REQUIRE(scratch_make(&s));
+		struct scratch_path rec = scratch_path(&s, "rec");
+		REQUIRE(write_even(rec.s, batches, batches ? 300 : 30));
+		struct pass p = read_recording(rec.s);
+		CHECK_EQ(p.error, 0);
+		CHECK_EQ(p.frames, batches ? 301 : 31);
+		CHECK(undamaged(&p.damage));
+		struct stat st;
+		REQUIRE_EQ(stat(scratch_path(&s, "rec/" SEGMENT0).s, &st), 0);
+		CHECK(st.st_size < 4 << 20); /* small all the same: 60 MiB each */
+		scratch_remove(&s);
+	}
 }
