@@ -23,6 +23,7 @@
 #include "agent/collect/counter_frames.h"
 #include "agent/collect/host.h"
 #include "agent/collect/ioctl_hooks.h"
+#include "agent/collect/residents.h"
 #include "agent/collect/runtimes.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
@@ -34,7 +35,6 @@
 #define DRAIN_MS 10
 #define TICKS_PER_FLUSH 10   /* 100 ms */
 #define TICKS_PER_SAMPLE 100 /* 1 s */
-#define MAX_PIDS 1024
 
 struct capture {
 	const struct capture_options *o;
@@ -55,9 +55,8 @@ struct capture {
 	uint64_t kernel_watermark;
 	int device_count; /* known when the recording begins */
 	int announced_devices;
-	uint64_t drained;	 /* records of the last drain */
-	uint32_t pids[MAX_PIDS]; /* processes whose memory is sampled */
-	unsigned pid_count;
+	uint64_t drained; /* records of the last drain */
+	struct residents residents;
 };
 
 static int put(
@@ -83,27 +82,6 @@ static int put_cpus(struct capture *c)
 	return n <= 0 ? 0 : put(c, REC_CPU, REC_SOURCE_RECORDER, rows, (size_t)n * sizeof(rows[0]));
 }
 
-static int put_memory(struct capture *c, uint32_t pid)
-{
-	struct rec_mem m = {.pid = pid};
-
-	if (sampler_rss((pid_t)pid, &m.rss_bytes) < 0)
-		return 0; /* it is gone */
-	return put(c, REC_MEM, REC_SOURCE_RECORDER, &m, sizeof(m));
-}
-
-/* Notes a process whose memory is sampled from now on. */
-static int know_pid(struct capture *c, uint32_t pid)
-{
-	for (unsigned i = c->pid_count; i-- > 0;)
-		if (c->pids[i] == pid)
-			return 0;
-	if (c->pid_count == MAX_PIDS)
-		return 0;
-	c->pids[c->pid_count++] = pid;
-	return put_memory(c, pid);
-}
-
 static int put_watermarks(struct capture *c)
 {
 	struct runtime_source s;
@@ -127,7 +105,7 @@ static int on_kernel(void *ctx, const void *records, size_t size)
 		struct nev_ioctl e;
 		memcpy(&e, p, sizeof(e));
 		if (e.tgid != last) {
-			int rc = know_pid(c, e.tgid);
+			int rc = residents_know(&c->residents, c->rec, e.tgid);
 			if (rc < 0)
 				return rc;
 			last = e.tgid;
@@ -152,7 +130,7 @@ static int on_process(void *ctx, const struct runtime_source *s)
 
 	memcpy(p.comm, s->comm, sizeof(p.comm));
 	int rc = put(c, REC_PROCESS, s->source, &p, sizeof(p));
-	return rc < 0 ? rc : know_pid(c, p.pid);
+	return rc < 0 ? rc : residents_know(&c->residents, c->rec, p.pid);
 }
 
 static int on_records(void *ctx, const struct runtime_source *s, uint32_t nc_idx, uint32_t lane,
@@ -227,8 +205,8 @@ static int sample(struct capture *c)
 
 	if (rc == 0)
 		rc = put_cpus(c);
-	for (unsigned i = 0; rc == 0 && i < c->pid_count; i++)
-		rc = put_memory(c, c->pids[i]);
+	if (rc == 0)
+		rc = residents_sample(&c->residents, c->rec, RESIDENTS_ROUND);
 	return rc < 0 ? rc : counter_frames_put_cost(&c->counters);
 }
 
@@ -586,7 +564,7 @@ static int run(struct capture *c, char *const argv[])
 	if (rc < 0)
 		return fail(c, CAPTURE_HOOKS, rc, "cannot set up the recorder");
 	rc = open_output(c);
-	c->counters = (struct counter_frames){c->rec, c->hooks, c->runtimes};
+	c->counters = (struct counter_frames){c->rec, c->hooks, c->runtimes, &c->residents};
 	if (rc == 0 && c->device_count == 0 && c->o->on_no_device)
 		c->o->on_no_device(c->o->device_root);
 	if (rc == 0)
@@ -634,6 +612,7 @@ int capture_run(const struct capture_options *o, char *const argv[], struct capt
 		rec_writer_close(c->rec);
 	runtimes_close(c->runtimes);
 	ioctl_hooks_close(c->hooks);
+	residents_free(&c->residents);
 	cleanup_close(&c->epoll_fd);
 	cleanup_close(&c->tick_fd);
 	cleanup_close(&c->set_fd);

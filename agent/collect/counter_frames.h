@@ -8,6 +8,7 @@
 #define NTRACE_COLLECT_COUNTER_FRAMES_H
 
 #include "agent/collect/ioctl_hooks.h"
+#include "agent/collect/residents.h"
 #include "agent/collect/runtimes.h"
 #include "runtime/record/recording.h"
 
@@ -16,6 +17,7 @@ struct counter_frames {
 	struct rec_writer *rec;
 	const struct ioctl_hooks *hooks;
 	const struct runtimes *runtimes;
+	const struct residents *residents;
 };
 
 /* The newest counters of the hooks and of each runtime.  0 or -errno. */
