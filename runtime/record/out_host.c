@@ -77,6 +77,13 @@ int session_cpu(struct session *s, uint64_t time, const struct sampler_cpu *b, s
 
 	if (!a || !anything_passed(a, s->last_cpu_count, b, count))
 		return 0;
+	int rc = session_grow(
+		&s->intervals, &s->interval_cap, s->interval_count + 1, sizeof(*s->intervals));
+	if (rc < 0)
+		return rc;
+	struct session_interval *interval = &s->intervals[s->interval_count++];
+	*interval = (struct session_interval){
+		.from_ns = s->last_cpu_ns, .to_ns = time, .at = s->cpu.len};
 	for (size_t i = 0; i < count; i++) {
 		const struct sampler_cpu *before = find_cpu(a, s->last_cpu_count, b[i].cpu, &hint);
 		Ntff__CpuUtil m = NTFF__CPU_UTIL__INIT;
@@ -87,12 +94,32 @@ int session_cpu(struct session *s, uint64_t time, const struct sampler_cpu *b, s
 		m.timestamp = clock_map_real(&s->clock, time);
 		m.util =
 			percent(growth(before->busy, b[i].busy), growth(before->total, b[i].total));
-		int rc = write_message(&s->cpu, &m.base);
+		rc = write_message(&s->cpu, &m.base);
 		if (rc < 0)
 			return rc;
-		s->cpu_messages++;
+		interval->messages++;
 	}
+	interval->size = s->cpu.len - interval->at;
 	return 0;
+}
+
+bool session_cpu_run(const struct session *s, uint64_t first_ns, uint64_t last_ns, size_t *place,
+	struct pb_buf *ret, uint64_t *messages)
+{
+	*ret = (struct pb_buf){0};
+	for (; *place < s->interval_count; (*place)++) {
+		const struct session_interval *v = &s->intervals[*place];
+
+		if (v->size && v->from_ns <= last_ns && v->to_ns >= first_ns) {
+			if (!ret->data)
+				ret->data = s->cpu.data + v->at;
+			ret->len += v->size;
+			*messages += v->messages;
+		} else if (ret->data) {
+			break;
+		}
+	}
+	return ret->data != NULL;
 }
 
 /* ---- host_mem ----------------------------------------------------------------------------- */
@@ -124,6 +151,8 @@ int session_memory(struct session *s, uint64_t time, uint32_t pid, uint64_t rss_
 		return -ENOMEM;
 	m.timestamp = clock_map_real(&s->clock, time);
 	m.usage = (int64_t)rss_bytes;
-	of->messages++;
+	if (of->messages++ == 0)
+		of->first_ns = time;
+	of->last_ns = time;
 	return write_message(&of->data, &m.base);
 }

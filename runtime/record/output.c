@@ -244,12 +244,32 @@ void output_flush(void *ctx, struct process *p)
 	p->buf.len = 0;
 }
 
-static int write_rest(struct output *o, struct process *p, const struct ledger *g)
+/* CPU samples of the time in which the process was seen: by its records and by memory samples.  The
+ * number of messages. */
+static uint64_t put_cpus(struct output *o, const struct process *p, const struct session_mem *mem)
+{
+	uint64_t first = p->first_seen ? p->first_seen : UINT64_MAX, last = p->last_seen;
+	uint64_t messages = 0;
+	struct pb_buf run;
+	size_t place = 0;
+
+	if (mem && mem->first_ns < first)
+		first = mem->first_ns;
+	if (mem && mem->last_ns > last)
+		last = mem->last_ns;
+	put(o, p->files, MERGE_CPU_UTIL, &(struct pb_buf){0}); /* the file is there in any case */
+	while (session_cpu_run(o->session, first, last, &place, &run, &messages))
+		put(o, p->files, MERGE_CPU_UTIL, &run);
+	return messages;
+}
+
+static int write_rest(
+	struct output *o, struct process *p, const struct ledger *g, uint64_t *ret_cpu_messages)
 {
 	const struct session_mem *mem = session_mem(o->session, p->pid);
 	struct file_set *s = p->files;
 	struct out_profile profiles[MERGE_TRACE_INFO];
-	uint64_t messages[] = {p->events, o->session->cpu_messages, mem ? mem->messages : 0};
+	uint64_t messages[] = {p->events, 0, mem ? mem->messages : 0};
 	_cleanup_(pb_buf_free) struct pb_buf info = {0};
 	int rc = 0;
 
@@ -257,7 +277,7 @@ static int write_rest(struct output *o, struct process *p, const struct ledger *
 		rc = open_file(o, s, (enum merge_file)i);
 	if (rc < 0)
 		return rc;
-	put(o, s, MERGE_CPU_UTIL, &o->session->cpu);
+	messages[MERGE_CPU_UTIL] = *ret_cpu_messages = put_cpus(o, p, mem);
 	put(o, s, MERGE_HOST_MEM, mem ? &mem->data : &(struct pb_buf){0});
 	for (unsigned i = 0; i < MERGE_TRACE_INFO; i++)
 		profiles[i] = (struct out_profile){
@@ -297,12 +317,13 @@ int output_commit(
 {
 	const struct session_mem *mem = session_mem(o->session, p->pid);
 	struct file_set *s = p->files;
+	uint64_t cpu_messages = 0;
 	int rc;
 
 	output_flush(o, p);
 	rc = s->error;
 	if (rc == 0)
-		rc = write_rest(o, p, g);
+		rc = write_rest(o, p, g, &cpu_messages);
 	if (rc < 0 && !o->sink)
 		output_fail(o, rc, "cannot write below %s: %s", o->dir ? s->dir : "/dev/null",
 			strerror(-rc));
@@ -315,7 +336,7 @@ int output_commit(
 		.dir = s->dir,
 		.events = p->events,
 		.bytes = s->bytes[MERGE_NTRACE],
-		.cpu_samples = o->session->cpu_messages,
+		.cpu_samples = cpu_messages,
 		.mem_samples = mem ? mem->messages : 0,
 		.spans = p->spans,
 		.open_spans = p->open_spans,

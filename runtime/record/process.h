@@ -28,9 +28,10 @@ struct process {
 	uint64_t causality, causality_ns, causality_max; /* device runs moved to their submit */
 	uint64_t calls, markers;			 /* numbered so far */
 	uint64_t last_time;				 /* of the newest record written */
-	size_t next_step;	/* clock step that is still to be written */
-	struct pb_buf buf;	/* encoded, not yet in the file */
-	struct file_set *files; /* NULL until there is something to write */
+	uint64_t first_seen, last_seen; /* times of the oldest and the newest record; 0: none */
+	size_t next_step;		/* clock step that is still to be written */
+	struct pb_buf buf;		/* encoded, not yet in the file */
+	struct file_set *files;		/* NULL until there is something to write */
 };
 
 struct processes {

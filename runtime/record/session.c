@@ -45,6 +45,7 @@ void session_free(struct session *s)
 	for (size_t i = 0; i < s->mem_count; i++)
 		pb_buf_free(&s->mems[i].data);
 	free(s->mems);
+	free(s->intervals);
 	free(s->device_clocks);
 	free(s->names);
 	free(s->name_text);
@@ -302,6 +303,7 @@ static int take_cpu(struct session *s, const struct rec_frame *f, const uint8_t 
 	free(s->last_cpus);
 	s->last_cpus = rows;
 	s->last_cpu_count = count;
+	s->last_cpu_ns = f->time_ns;
 	return rc;
 }
 

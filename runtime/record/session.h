@@ -55,7 +55,15 @@ struct session_clock {
 struct session_mem {
 	uint32_t pid;
 	uint64_t messages;
+	uint64_t first_ns, last_ns; /* times of the samples */
 	struct pb_buf data;
+};
+
+/* An interval between two CPU samples. */
+struct session_interval {
+	uint64_t from_ns, to_ns;
+	uint64_t messages;
+	size_t at, size; /* of its messages in session.cpu */
 };
 
 struct session {
@@ -69,10 +77,10 @@ struct session {
 	struct session_mem *mems;
 	struct session_clock *device_clocks;
 	struct pb_buf cpu; /* encoded as in cpu_util.pb */
-	uint64_t cpu_messages;
-	size_t name_count, name_cap, name_bytes, name_bytes_cap, counter_count, counter_cap,
-		announced_count, announced_cap, mem_count, mem_cap, device_clock_count,
-		device_clock_cap;
+	struct session_interval *intervals;
+	size_t interval_count, interval_cap, name_count, name_cap, name_bytes, name_bytes_cap,
+		counter_count, counter_cap, announced_count, announced_cap, mem_count, mem_cap,
+		device_clock_count, device_clock_cap;
 	uint64_t read_done;  /* raw records found: runtime records and finished calls */
 	uint64_t read_calls; /* finished calls among them */
 	uint64_t read;	     /* all raw records found, invalid ones too */
@@ -88,6 +96,7 @@ struct session {
 	struct map64 name_index, counter_index;
 	struct sampler_cpu *last_cpus; /* the sample before */
 	size_t last_cpu_count;
+	uint64_t last_cpu_ns;
 };
 
 /* 0 or -ENOMEM.  session_free in either case. */
@@ -121,6 +130,11 @@ int session_grow(void *array, size_t *cap, size_t need, size_t element);
 
 /* A sample of all CPUs, in CPU order; encodes the interval since the one before. */
 int session_cpu(struct session *s, uint64_t time, const struct sampler_cpu *rows, size_t count);
+/* What belongs into the cpu_util.pb of a process that was seen from first to last: the intervals that
+ * touch this time.  A run of them from number *place on, which moves behind it; false: no more.  *ret
+ * is a part of s->cpu; its messages are added to *messages. */
+bool session_cpu_run(const struct session *s, uint64_t first_ns, uint64_t last_ns, size_t *place,
+	struct pb_buf *ret, uint64_t *messages);
 int session_memory(struct session *s, uint64_t time, uint32_t pid, uint64_t rss_bytes);
 
 #endif

@@ -313,6 +313,10 @@ static bool on_thread(const struct item *i)
 static int write_event(struct timeline *t, struct process *p, const struct item *i,
 	const struct event_out *out, uint64_t records)
 {
+	if (p->first_seen == 0 || i->time < p->first_seen)
+		p->first_seen = i->time;
+	if (i->time > p->last_seen)
+		p->last_seen = i->time;
 	if (i->side == SIDE_KERNEL && t->encoder.kernel_events == MERGE_KERNEL_OFF) {
 		p->not_wanted += records;
 		return 0;

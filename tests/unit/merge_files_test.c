@@ -192,6 +192,51 @@ TEST("merge: CPU samples become percent per CPU, memory that of the process", "[
 	fx_free(&fx);
 }
 
+TEST("merge: CPU samples are those of the time in which the process was seen", "[merge]")
+{
+	/* Times in tenths of a second; samples are taken each second. */
+	static const struct {
+		uint64_t from, to;
+		uint64_t memory; /* when a sample was taken; 0: never */
+		uint64_t samples;
+	} want[] = {
+		{32, 55, 0, 3},			      /* 3-4, 4-5, 5-6 */
+		{101, 102, 0, 1},		      /* 10-11 */
+		{120, 120, 0, 2},		      /* 11-12, 12-13 */
+		{151, 152, 175, 3}, {250, 260, 0, 0}, /* behind the last one */
+	};
+	const uint64_t tenth = 100000000;
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	for (uint64_t k = 0; k <= 20; k++) {
+		struct sampler_cpu row = {.busy = 10 * k, .total = 100 * k};
+
+		rec_writer_frame_at(fx.w, REC_CPU, REC_SOURCE_RECORDER, FX_BOOT + k * 10 * tenth,
+			&row, sizeof(row), NULL, 0);
+	}
+	for (uint32_t i = 0; i < 5; i++) {
+		struct rec_mem mem = {.pid = 100 + i, .rss_bytes = 1};
+		struct fx_call call = {.tgid = 100 + i,
+			.tid = 100 + i,
+			.request = NEURON_IOCTL_MEM_BUF_COPY64,
+			.from = want[i].from * tenth,
+			.to = want[i].to * tenth};
+
+		fx_call(&fx, &call);
+		if (want[i].memory)
+			rec_writer_frame_at(fx.w, REC_MEM, REC_SOURCE_RECORDER,
+				FX_BOOT + want[i].memory * tenth, &mem, sizeof(mem), NULL, 0);
+	}
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_OFF), 0);
+	REQUIRE_EQ(fx.result.output_count, 5);
+	for (uint32_t i = 0; i < 5; i++) {
+		CHECK_EQ(fx.result.outputs[i].pid, 100 + i);
+		CHECK_EQ(fx.result.outputs[i].cpu_samples, want[i].samples);
+	}
+	fx_free(&fx);
+}
+
 /* ---- determinism -------------------------------------------------------------------------- */
 
 static int merge_elsewhere(void *arg)
