@@ -72,12 +72,12 @@ static int fill(struct trace_read *r)
 /* Is the record at r->at wholly in the window?  1 and its size with the prefix; 0; -EBADMSG. */
 static int record_size(const struct trace_read *r, size_t *ret_size)
 {
-	const uint8_t *p = r->buf + r->at;
-	size_t left = r->have - r->at, n = 0;
+	size_t left = r->have - r->at, n;
 	uint64_t len = 0;
 
-	if (left)
-		n = pb_varint_get(p, p + left, &len);
+	if (left == 0)
+		return 0; /* there may be no window yet */
+	n = pb_varint_get(r->buf + r->at, r->buf + r->have, &len);
 	if (n == 0)
 		return left >= PB_MAX_VARINT ? -EBADMSG : 0;
 	if (len > TRACE_READ_MAX_RECORD)
