@@ -81,6 +81,7 @@ VDEV    := $(BUILD)/bin/ntrace-vdev
 UNIT    := $(BUILD)/tests/unit
 MODEL   := $(BUILD)/tests/model
 BENCHES := $(BENCH_SRC:tests/bench/%.c=$(BUILD)/bench/%)
+FAULTS  := $(BUILD)/tests/faults.so # makes calls fail, see its source
 REPLAYS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%) # each fuzz target over files
 LIBFUZZ := $(FUZZERS:%=$(BUILD)/tests/libfuzzer/%)
 WORKS   := $(WORK_SRC:tests/workloads/%.c=$(BUILD)/workloads/%)
@@ -121,7 +122,7 @@ all: $(PROGRAMS)
 demo: all $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/demo.sh
 
-test-programs: $(UNIT) $(PROGRAMS) $(WORKS) $(REPLAYS)
+test-programs: $(UNIT) $(PROGRAMS) $(WORKS) $(REPLAYS) $(FAULTS)
 
 test: test-programs $(TWINS)
 	$(Q)BUILD=$(BUILD) TWINS='$(TWINS)' sh tests/run.sh
@@ -247,6 +248,12 @@ $(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC)) $(BUILD)/obj/tests/shim/shim.o $(C
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CXX) -o $@ $^ $(LDFLAGS_ALL) \
 		$(call pkg_libs,libbpf libelf fuse3 libprotobuf-c libzstd libxxhash jansson) -ldl
+
+# Preloaded below the sanitizers, so it has none itself.
+$(FAULTS): tests/shim/faults.c
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 $(OPT) $(WARN) -D_GNU_SOURCE -fPIC -fvisibility=hidden \
+		-fno-builtin -shared -o $@ $< -ldl
 
 $(MODEL): $(call obj,tests/model/main.c $(MODEL_SRC)) $(CORE_O)
 	$(call say,LD)

@@ -16,6 +16,7 @@
 #include <xxhash.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/utf8.h"
 #include "runtime/record/recording.h"
 #include "runtime/trace/event_registry.h"
 #include "vmlinux/ioctl_table.h"
@@ -78,13 +79,22 @@ uint64_t rec_ioctl_table_hash(void)
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
+static bool is_utf8(const char *text)
+{
+	size_t left = strlen(text), n;
+
+	for (; left; text += n, left -= n) {
+		n = utf8_length(text, left);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
 static json_t *text_value(const char *text)
 {
-	json_t *v = json_string(text);
-
-	if (v)
-		return v;
-	/* Not UTF-8 (or no memory, which shows below). */
+	if (is_utf8(text))
+		return json_string(text);
 	_cleanup_free_ char *copy = strdup(text);
 	if (!copy)
 		return NULL;
@@ -268,16 +278,40 @@ static int get_ladder(const json_t *root, struct rec_header *h)
 	return 0;
 }
 
+/* When its buffer for a token cannot grow, jansson 2.14 goes on without some of the characters, and
+ * gives another text or a syntax error: what was read with little memory is not what stands there.
+ * So it must be read the same twice.  A syntax error has a text; a lack of memory has none. */
+static int load(const char *text, size_t size, json_t **ret)
+{
+	json_error_t error;
+	json_t *again, *root = json_loadb(text, size, 0, NULL);
+	int rc = 0;
+
+	again = json_loadb(text, size, 0, &error);
+	if (!root && !again)
+		rc = *error.text ? -EBADMSG : -ENOMEM;
+	else if (!root || !again || !json_equal(root, again))
+		rc = -ENOMEM;
+	else if (!json_is_object(root))
+		rc = -EBADMSG;
+	json_decref(again);
+	if (rc == 0)
+		*ret = root;
+	else
+		json_decref(root);
+	return rc;
+}
+
 int rec_header_parse(const char *text, size_t size, struct rec_header *ret)
 {
 	const json_t *config;
+	json_t *root;
+	int rc;
 
 	memset(ret, 0, sizeof(*ret));
-	json_t *root = json_loadb(text, size, 0, NULL);
-	if (!json_is_object(root)) {
-		json_decref(root);
-		return -EBADMSG;
-	}
+	rc = load(text, size, &root);
+	if (rc < 0)
+		return rc;
 	ret->json = root;
 	for (size_t i = 0; i < TEXT_COUNT; i++)
 		*text_at(&ret->info, i) = json_string_value(json_object_get(root, texts[i].key));
