@@ -611,8 +611,11 @@ int capture_run(const struct capture_options *o, char *const argv[], struct capt
 
 	memset(ret, 0, sizeof(*ret));
 	ret->wait_status = -1;
-	if (!c)
+	if (!c) {
+		ret->stage = CAPTURE_OUTPUT;
+		snprintf(ret->why, sizeof(ret->why), "out of memory");
 		return ret->error = -ENOMEM;
+	}
 	c->o = o;
 	c->ret = ret;
 	c->command = COMMAND_NONE;

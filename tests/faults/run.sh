@@ -97,6 +97,8 @@ judge() { # fault, kind
 		said "$1" "status $status"
 	elif ! grep -qE '^ntrace: .*[a-z]' "$tmp/stderr"; then
 		said "$1" "status $status without a message"
+	elif grep -qE '^ntrace: .*(: *$|: ;|\(null\)|Success)' "$tmp/stderr"; then
+		said "$1" "status $status, and the message says nothing: $(grep '^ntrace:' "$tmp/stderr" | head -1)"
 	elif [[ $2 = tree || $2 = cut ]] && [ -e "$out" ]; then
 		said "$1" "status $status, and output is left: $(find "$out" | head -5 | tr '\n' ' ')"
 	elif [ "$2" = trace ] && ! whole_or_absent; then
@@ -149,7 +151,8 @@ while read -r name kind first step command; do
 			skipped=$((skipped + 1))
 			continue
 		fi
-		ntrace-vdev -q -- bash tests/faults/run.sh "$name" | tee "$tmp/inner"
+		ntrace-vdev -q -- bash tests/faults/run.sh "$name" >"$tmp/inner" 2>&1
+		head -n -1 "$tmp/inner"
 		read -r p _ f _ < <(tail -1 "$tmp/inner")
 		passed=$((passed + p)) failed=$((failed + f))
 		continue
