@@ -82,7 +82,7 @@ run() { # fault, command...
 # Judges the run that just was.
 judge() { # fault, kind
 	local left
-	left=$(ls -A "$dir" | grep -vx out)
+	left=$(find "$dir" -mindepth 1 -maxdepth 1 ! -name out -printf '%f ')
 	if grep -qE 'AddressSanitizer|LeakSanitizer|runtime error:' "$tmp/stderr"; then
 		said "$1" "a sanitizer says"
 	elif [ $status = 124 ] || [ $status = 137 ]; then
@@ -138,6 +138,7 @@ inject() { # name, kind, first, step, command...
 			grep -q '^failed' "$tmp/log" 2>/dev/null || break
 			judge "${mode/N/$n}: $(sed -n '1s/^failed //p' "$tmp/log")" "$kind"
 		done
+		[ "$n" != 1 ] || said "$mode" "nothing could be made to fail"
 	done
 }
 
@@ -171,5 +172,4 @@ main() {
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ $failed = 0 ]
 }
-main "$@"
-exit
+main "$@"; exit # read whole before it runs, so that it may be edited meanwhile
