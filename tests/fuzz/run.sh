@@ -16,8 +16,9 @@ for t in "${targets[@]}"; do
 	elif TMPDIR=$tmp timeout -k 5 300 "$BUILD/tests/fuzz/$t" "${inputs[@]}" >"$tmp/log" 2>"$tmp/err"; then
 		passed=$((passed + ${#inputs[@]}))
 	else
+		status=$?
 		failed=$((failed + 1))
-		echo "failed: fuzz: $(tail -1 "$tmp/log"): status $?"
+		echo "failed: fuzz: $(tail -1 "$tmp/log"): status $status"
 		head -30 "$tmp/err" | sed 's/^/  /'
 	fi
 done
