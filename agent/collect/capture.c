@@ -494,6 +494,7 @@ static int open_output(struct capture *c)
 		return fail(c, CAPTURE_OUTPUT, rc, what);
 	if (asprintf(&c->ret->rec_path, "%s/%s", c->o->out_dir, REC_DIR) < 0) {
 		c->ret->rec_path = NULL;
+		file_mkdirs_undo(c->o->out_dir, c->made);
 		return fail(c, CAPTURE_OUTPUT, -ENOMEM, what);
 	}
 	snprintf(what, sizeof(what), "cannot create %s", c->ret->rec_path);
