@@ -14,7 +14,7 @@ full=${NTRACE_TEST_FULL:-} inside=${NTRACE_TEST_INSIDE:-} # a virtual device is 
 unset NTRACE_SOCKET
 
 # name   output   ordinary run: the first N, then every   command
-# An output is `tree` (a directory $out, the same bytes each time), `text` (standard output), `cut` (a
+# An output is `tree` (a file or directory $out, the same bytes each time), `text` (standard output), `cut` (a
 # recording in $out) or `trace` (a directory $out that `record` makes).
 rows() {
 	cat <<-'END'
@@ -29,6 +29,11 @@ rows() {
 	dump-info   text   40 7    ntrace dump $files/trace_info.pb
 	diff        text   40 7    ntrace diff $merged $merged
 	diff-other  text   10 17   ntrace diff --json --ignore-times $merged $other
+	summary     text   40 7    ntrace summary $merged
+	summary-rec text   10 17   ntrace summary --json $rec
+	export      tree   40 7    ntrace export -q -o $out $merged
+	export-rec  tree   10 17   ntrace export -q -o $out $rec
+	verify-file text   40 7    ntrace verify $perfetto
 	record      trace  20 13   ntrace record -q --strict -o $out -- $BUILD/workloads/inference --executions 2
 	END
 }
@@ -38,7 +43,8 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 dir=$tmp/dir out=$tmp/dir/out
 rec=$TOP/tests/replay/recordings/v2 old=$TOP/tests/replay/recordings/v1 merged=$tmp/merged other=$tmp/other
-export rec old merged other out BUILD
+perfetto=$tmp/trace.pftrace
+export perfetto rec old merged other out BUILD
 # Leaks change the exit code; the preload library comes before the sanitizer's.
 export ASAN_OPTIONS=verify_asan_link_order=0:exitcode=99:detect_leaks=1 UBSAN_OPTIONS=exitcode=99
 
@@ -47,7 +53,10 @@ said() { # fault, text
 	[ $failed -gt 40 ] || { echo "failed: faults: $name: $1: $2"; sed 's/^/  /' "$tmp/stderr" | head -12; }
 }
 
-sums() { (cd "$1" 2>/dev/null && find . -type f | sort | xargs -r sha256sum); }
+sums() {
+	[ ! -f "$1" ] || sha256sum <"$1"
+	(cd "$1" 2>/dev/null && find . -type f | sort | xargs -r sha256sum)
+}
 
 # What the run left that counts: for comparison with the undisturbed one.
 result() { # kind
@@ -148,7 +157,8 @@ if ldd "$BUILD/bin/ntrace" | grep -q libtsan; then
 	exit 0
 fi
 codes=$(sed -n 's/^EXIT_CODE([A-Z_]*, \([0-9]*\),.*/\1/p' agent/exit_codes.def | tr '\n' ' ')
-ntrace replay -q "$rec" -o "$merged" && ntrace replay -q "$old" -o "$other" || exit 3
+ntrace replay -q "$rec" -o "$merged" && ntrace replay -q "$old" -o "$other" &&
+	ntrace export -q -o "$perfetto" "$merged" || exit 3
 files=$(echo "$merged"/*_pid_*)
 export files
 main() {
