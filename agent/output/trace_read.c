@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "proto/delimited.h"
+#include "proto/message.h"
 #include "runtime/base/file.h"
 
 #define WINDOW_BYTES (256u << 10)
@@ -155,6 +156,7 @@ int trace_info_read(const char *trace, Ntff__NtraceInfo **ret_info, char **ret_p
 {
 	const char *slash = strrchr(trace, '/');
 	_cleanup_free_ char *data = NULL;
+	ProtobufCMessage *m;
 	size_t size;
 	int rc;
 
@@ -167,8 +169,9 @@ int trace_info_read(const char *trace, Ntff__NtraceInfo **ret_info, char **ret_p
 	rc = file_read(*ret_path, MAX_INFO, &data, &size);
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;
-	*ret_info = ntff__ntrace_info__unpack(NULL, size, (const uint8_t *)data);
-	return *ret_info ? 0 : -EBADMSG;
+	rc = pb_message_unpack(&ntff__ntrace_info__descriptor, (const uint8_t *)data, size, &m);
+	*ret_info = (Ntff__NtraceInfo *)m;
+	return rc;
 }
 
 /* ---- which traces there are ----------------------------------------------------------------- */

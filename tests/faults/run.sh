@@ -106,6 +106,8 @@ judge() { # fault, kind
 		fi
 	elif ! [[ " $codes " == *" $status "* ]]; then
 		said "$1" "status $status"
+	elif [ $status = 4 ]; then
+		said "$1" "status 4: whole data is taken for damaged"
 	elif ! grep -qE '^ntrace: .*[a-z]' "$tmp/stderr"; then
 		said "$1" "status $status without a message"
 	elif grep -qE '^ntrace: .*(: *$|: ;|\(null\)|Success)' "$tmp/stderr"; then
