@@ -66,9 +66,11 @@ AGENT_SRC := $(wildcard agent/*.c agent/collect/*.c agent/output/*.c agent/serve
 UNIT_SRC  := $(wildcard tests/unit/*.c)
 BENCH_SRC := $(wildcard tests/bench/*.c)
 WORK_SRC  := $(wildcard tests/workloads/*.c)
+FUZZ_SRC  := $(wildcard tests/fuzz/*.c)
+FUZZERS   := $(patsubst tests/fuzz/%_fuzz.c,%,$(wildcard tests/fuzz/*_fuzz.c))
 MODEL_SRC := $(filter-out tests/model/main.c,$(wildcard tests/model/*.c))
 ALL_C     := $(CORE_SRC) $(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC) $(UNIT_SRC) $(BENCH_SRC) $(WORK_SRC) \
-	$(MODEL_SRC) tests/model/main.c $(wildcard tests/shim/*.c)
+	$(MODEL_SRC) tests/model/main.c $(wildcard tests/shim/*.c) $(FUZZ_SRC)
 
 CORE_O    := $(call obj,$(CORE_SRC)) $(PB_O)
 MAINS_O   := $(call obj,agent/main.c runtime/vdev/main.c)
@@ -79,6 +81,9 @@ VDEV    := $(BUILD)/bin/ntrace-vdev
 UNIT    := $(BUILD)/tests/unit
 MODEL   := $(BUILD)/tests/model
 BENCHES := $(BENCH_SRC:tests/bench/%.c=$(BUILD)/bench/%)
+FAULTS  := $(BUILD)/tests/faults.so # makes calls fail, see its source
+REPLAYS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%) # each fuzz target over files
+LIBFUZZ := $(FUZZERS:%=$(BUILD)/tests/libfuzzer/%)
 WORKS   := $(WORK_SRC:tests/workloads/%.c=$(BUILD)/workloads/%)
 # In a build with a sanitizer the program under test is such a twin itself.
 TWINS   := $(if $(SANITIZE),,$(foreach t,O0 O3 sanitized,$(BUILD)/twin/$(t)/bin/ntrace))
@@ -89,7 +94,8 @@ PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: help setup all demo test test-unit test-cli lint asan tsan bench bench-merge bench-export install clean test-programs FORCE
+.PHONY: help setup all demo test test-unit test-cli lint asan tsan fuzz fuzz-programs \
+	bench bench-merge bench-export install clean test-programs FORCE
 
 help:
 	@echo 'ntrace $(VERSION)'
@@ -100,6 +106,7 @@ help:
 	@echo '  make lint     formatting, include rules, static analysis'
 	@echo '  make asan     the tests under AddressSanitizer and UBSan'
 	@echo '  make tsan     the tests under ThreadSanitizer'
+	@echo '  make fuzz     build the fuzz targets with clang; FUZZ_SECONDS=N runs each that long'
 	@echo '  make bench    benchmarks'
 	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS), beside dd, protobuf-c, babeltrace2'
 	@echo '  make bench-export  the Perfetto export at 1 and 10 million events (EXPORT_EVENTS)'
@@ -115,7 +122,7 @@ all: $(PROGRAMS)
 demo: all $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/demo.sh
 
-test-programs: $(UNIT) $(PROGRAMS) $(WORKS)
+test-programs: $(UNIT) $(PROGRAMS) $(WORKS) $(REPLAYS) $(FAULTS)
 
 test: test-programs $(TWINS)
 	$(Q)BUILD=$(BUILD) TWINS='$(TWINS)' sh tests/run.sh
@@ -135,6 +142,14 @@ asan:
 # (A filter that only leaves out would bring in the hidden tests: ~[.].)
 tsan:
 	$(Q)UNIT_FILTER='~[merge]~[recovery]~[.]' $(MAKE) BUILD=$(BUILD)/tsan SANITIZE=thread test
+
+FUZZ_FLAGS = BUILD=$(BUILD)/fuzz CC='$(CLANG)' SANITIZE=address,undefined \
+	CFLAGS='-fsanitize=fuzzer-no-link -Wno-unknown-warning-option'
+fuzz:
+	$(Q)$(MAKE) $(FUZZ_FLAGS) fuzz-programs
+	$(Q)BUILD=$(BUILD)/fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) bash tests/fuzz/fuzz.sh $(FUZZ_TARGETS)
+
+fuzz-programs: $(LIBFUZZ) $(BUILD)/tests/frames_seed
 
 bench: $(BENCHES) $(PROGRAMS) $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/bench/run.sh
@@ -234,10 +249,35 @@ $(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC)) $(BUILD)/obj/tests/shim/shim.o $(C
 	$(Q)mkdir -p $(@D) && $(CXX) -o $@ $^ $(LDFLAGS_ALL) \
 		$(call pkg_libs,libbpf libelf fuse3 libprotobuf-c libzstd libxxhash jansson) -ldl
 
+# Preloaded below the sanitizers, so it has none itself.
+$(FAULTS): tests/shim/faults.c
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 $(OPT) $(WARN) -D_GNU_SOURCE -fPIC -fvisibility=hidden \
+		-fno-builtin -shared -o $@ $< -ldl
+
 $(MODEL): $(call obj,tests/model/main.c $(MODEL_SRC)) $(CORE_O)
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CC) -o $@ $^ $(LDFLAGS_ALL) \
 		$(call pkg_libs,libprotobuf-c libzstd libxxhash jansson)
+
+# Fuzz targets need the parsers, and what prints what they parsed.
+FUZZ_O := $(CORE_O) $(call obj,$(wildcard agent/output/*.c) runtime/exec/model_format.c)
+FUZZ_LIBS = $(call pkg_libs,libprotobuf-c libzstd libxxhash jansson) -lm
+
+$(BUILD)/tests/fuzz/frames $(BUILD)/tests/libfuzzer/frames: $(call obj,tests/fuzz/frames_input.c)
+$(BUILD)/tests/libfuzzer/frames: $(call obj,tests/fuzz/frames_mutate.c)
+
+$(BUILD)/tests/fuzz/%: $(call obj,tests/fuzz/replay_main.c) $(BUILD)/obj/tests/fuzz/%_fuzz.o $(FUZZ_O)
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -o $@ $^ $(LDFLAGS_ALL) $(FUZZ_LIBS)
+
+$(BUILD)/tests/libfuzzer/%: $(BUILD)/obj/tests/fuzz/%_fuzz.o $(FUZZ_O)
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -o $@ $^ $(LDFLAGS_ALL) -fsanitize=fuzzer $(FUZZ_LIBS)
+
+$(BUILD)/tests/frames_seed: $(call obj,tests/fuzz/frames_seed.c) $(FUZZ_O)
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -o $@ $^ $(LDFLAGS_ALL) $(FUZZ_LIBS)
 
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(CORE_O) \
 		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(AGENT_SRC)))

@@ -36,6 +36,9 @@ int cmd_check(int argc, char **argv);
 /* One line on stderr, "ntrace: " before it. */
 void agent_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Says that the subcommand ("diff") lacks memory; returns EXIT_INTERNAL. */
+int agent_no_memory(const char *name);
+
 /*
  * argp_parse for a subcommand: usage errors exit with EXIT_USAGE, --help and --usage name the
  * subcommand.  name is e.g. "ntrace record".  in_order: stop at the first non-option.

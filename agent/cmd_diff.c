@@ -176,7 +176,7 @@ static int compare(const struct diff_args *a, const struct trace_set set[2])
 	size_t size = 0;
 	j.f = open_memstream(&text, &size);
 	if (!j.f)
-		return EXIT_INTERNAL;
+		return agent_no_memory("diff");
 	jout_begin(&j, '{');
 	jout_key(&j, "pairs");
 	jout_begin(&j, '[');
@@ -186,8 +186,9 @@ static int compare(const struct diff_args *a, const struct trace_set set[2])
 	jout_key(&j, "same");
 	jout_bool(&j, code == EXIT_OK);
 	jout_end(&j, '}');
-	if (fclose(j.f) != 0)
-		return EXIT_INTERNAL;
+	bool lost = ferror(j.f);
+	if (fclose(j.f) != 0 || lost)
+		return agent_no_memory("diff");
 	if (code <= EXIT_NO)
 		printf("%s\n", text);
 	return code;

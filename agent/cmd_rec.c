@@ -292,7 +292,7 @@ static int rec_cut_command(int argc, char **argv)
 	}
 	if (asprintf(&path, "%s/%s", a.out, REC_DIR) < 0) {
 		path = NULL;
-		return EXIT_INTERNAL;
+		return agent_no_memory("rec cut");
 	}
 	return cut_into(&a, path);
 }

@@ -244,7 +244,11 @@ static int merge_and_report(const struct record_args *a, const char *out, const 
 		report_print(stderr, &m, rec_path);
 	if (!m.balanced)
 		agent_message("record: the ledger does not balance; please report this as a bug");
-	rc = !m.balanced || (a->strict && report_missing(&m)) ? EXIT_RECORD_FAILED : EXIT_OK;
+	uint64_t missing = a->strict ? report_missing(&m) : 0;
+	if (missing)
+		agent_message("record: %llu losses, which --strict does not allow",
+			(unsigned long long)missing);
+	rc = !m.balanced || missing ? EXIT_RECORD_FAILED : EXIT_OK;
 	merge_result_free(&m);
 	return rc;
 }

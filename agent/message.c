@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent.h"
@@ -26,7 +27,16 @@ void agent_parse(
 	/* argp takes the program's name for usage texts from argv[0]. */
 	argv[0] = (char *)name;
 	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(argp, argc, argv, in_order ? ARGP_IN_ORDER : 0, NULL, input);
+	if (argp_parse(argp, argc, argv, in_order ? ARGP_IN_ORDER : 0, NULL, input) == 0)
+		return;
+	agent_message("%s: out of memory", name + strlen("ntrace "));
+	exit(in_order ? EXIT_RECORD_FAILED : EXIT_INTERNAL); /* others are the command's there */
+}
+
+int agent_no_memory(const char *name)
+{
+	agent_message("%s: out of memory", name);
+	return EXIT_INTERNAL;
 }
 
 static const struct {

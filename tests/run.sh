@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs every suite that this machine and user can run; prints their lines and the sum.
-# Usage: BUILD=build tests/run.sh [suite...]     suites: unit cli replay
+# Usage: BUILD=build tests/run.sh [suite...]     suites: unit cli replay fuzz faults
 cd "$(dirname "$0")/.." || exit 3
 BUILD=${BUILD:-build}
 mkdir -p "$BUILD"
@@ -35,11 +35,13 @@ suite() { # name, command...
 	[ $status = 0 ] || [ "$3" != 0 ] || failed=$((failed + 1))
 }
 
-for s in ${*:-unit cli replay}; do
+for s in ${*:-unit cli replay fuzz faults}; do
 	case $s in
 	unit) suite unit "$BUILD/tests/unit" ${UNIT_FILTER:+"$UNIT_FILTER"} ;;
 	cli) suite cli bash tests/cli/run.sh ;;
 	replay) suite replay bash tests/replay/run.sh ;;
+	faults) suite faults bash tests/faults/run.sh ;;
+	fuzz) suite fuzz bash tests/fuzz/run.sh ;;
 	*) echo "no suite named $s" >&2; exit 2 ;;
 	esac
 done

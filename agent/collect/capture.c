@@ -474,6 +474,7 @@ static int open_output(struct capture *c)
 		return fail(c, CAPTURE_OUTPUT, rc, what);
 	if (asprintf(&c->ret->rec_path, "%s/%s", c->o->out_dir, REC_DIR) < 0) {
 		c->ret->rec_path = NULL;
+		file_mkdirs_undo(c->o->out_dir, c->made);
 		return fail(c, CAPTURE_OUTPUT, -ENOMEM, what);
 	}
 	snprintf(what, sizeof(what), "cannot create %s", c->ret->rec_path);
@@ -599,8 +600,11 @@ int capture_run(const struct capture_options *o, char *const argv[], struct capt
 
 	memset(ret, 0, sizeof(*ret));
 	ret->wait_status = -1;
-	if (!c)
+	if (!c) {
+		ret->stage = CAPTURE_OUTPUT;
+		snprintf(ret->why, sizeof(ret->why), "out of memory");
 		return ret->error = -ENOMEM;
+	}
 	c->o = o;
 	c->ret = ret;
 	c->command = COMMAND_NONE;

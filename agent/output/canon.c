@@ -209,10 +209,15 @@ static int remember(struct canon_ids *ids, uint64_t key, uint64_t value)
 {
 	uint64_t *slot;
 
-	if (!ids->recent)
-		ids->recent = malloc(CANON_MEMORY * sizeof(*ids->recent));
-	if (!ids->recent)
-		return -ENOMEM;
+	if (ids->seen == ids->cap && ids->cap < CANON_MEMORY) {
+		size_t cap = ids->cap ? 2 * ids->cap : 1024;
+		uint64_t *recent = realloc(ids->recent, cap * sizeof(*recent));
+
+		if (!recent)
+			return -ENOMEM;
+		ids->recent = recent;
+		ids->cap = cap;
+	}
 	slot = &ids->recent[ids->seen % CANON_MEMORY];
 	if (ids->seen >= CANON_MEMORY)
 		map64_remove(&ids->numbers, *slot);

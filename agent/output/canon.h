@@ -49,7 +49,8 @@ struct canon_event {
 /* Numbers of one kind of id. */
 struct canon_ids {
 	struct map64 numbers; /* hash of the id -> place: its lane (24 bits) and number (40 bits) */
-	uint64_t *recent;     /* keys of `numbers` in order of appearance, a ring */
+	uint64_t *recent;     /* keys of `numbers` in order of appearance, a ring of CANON_MEMORY */
+	size_t cap;	      /* of recent; grows up to CANON_MEMORY, a power of two */
 	uint64_t seen;
 };
 

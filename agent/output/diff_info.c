@@ -15,6 +15,8 @@
 #include "proto/neuron_trace.pb-c.h"
 #include "runtime/base/file.h"
 
+#define MAX_ROWS 10000u /* of a ledger, which has some dozens; each is compared with all */
+
 struct infos {
 	Ntff__NtraceInfo *of[2];
 };
@@ -37,14 +39,30 @@ static bool counts(const Ntff__NtraceLedgerRow *r, bool structure)
 	return !strcmp(r->kind, "lost");
 }
 
-static const Ntff__NtraceLedgerRow *find_row(
-	const Ntff__NtraceInfo *m, const Ntff__NtraceLedgerRow *like)
+static bool same_counter(const Ntff__NtraceLedgerRow *a, const Ntff__NtraceLedgerRow *b)
 {
+	return !strcmp(a->stage, b->stage) && !strcmp(a->counter, b->counter);
+}
+
+/* A file of ours has one row of a counter, another may have several. */
+static uint64_t sum_of(const Ntff__NtraceInfo *m, const Ntff__NtraceLedgerRow *like)
+{
+	uint64_t sum = 0;
+
 	for (size_t i = 0; i < m->n_ledger; i++)
-		if (!strcmp(m->ledger[i]->stage, like->stage) &&
-			!strcmp(m->ledger[i]->counter, like->counter))
-			return m->ledger[i];
-	return NULL;
+		if (same_counter(m->ledger[i], like))
+			sum += m->ledger[i]->value;
+	return sum;
+}
+
+/* Is the counter one that counts in the first n rows? */
+static bool is_among(
+	const Ntff__NtraceInfo *m, size_t n, const Ntff__NtraceLedgerRow *like, bool structure)
+{
+	for (size_t i = 0; i < n; i++)
+		if (same_counter(m->ledger[i], like) && counts(m->ledger[i], structure))
+			return true;
+	return false;
 }
 
 static int add_loss(struct diff *d, const Ntff__NtraceLedgerRow *r, uint64_t a, uint64_t b)
@@ -67,13 +85,13 @@ static int compare_ledgers(struct diff *d, const struct infos *m, bool structure
 	for (unsigned s = 0; s < 2; s++) {
 		for (size_t i = 0; rc == 0 && i < m->of[s]->n_ledger; i++) {
 			const Ntff__NtraceLedgerRow *r = m->of[s]->ledger[i];
-			const Ntff__NtraceLedgerRow *other = find_row(m->of[!s], r);
-			uint64_t value[2] = {0, 0};
+			uint64_t value[2];
 
-			if (!counts(r, structure) || (s && other))
+			if (!counts(r, structure) || is_among(m->of[s], i, r, structure) ||
+				(s && is_among(m->of[0], m->of[0]->n_ledger, r, structure)))
 				continue;
-			value[s] = r->value;
-			value[!s] = other ? other->value : 0;
+			value[0] = sum_of(m->of[0], r);
+			value[1] = sum_of(m->of[1], r);
 			if (value[0] != value[1])
 				rc = add_loss(d, r, value[0], value[1]);
 		}
@@ -93,6 +111,8 @@ int diff_read_info(const struct diff_side side[2], const struct diff_options *op
 		_cleanup_free_ char *path = NULL;
 
 		rc = trace_info_read(side[s].file, &m.of[s], &path);
+		if (rc == 0 && m.of[s] && m.of[s]->n_ledger > MAX_ROWS)
+			rc = -EBADMSG;
 		if (rc < 0) {
 			fault->path = path;
 			path = NULL;

@@ -10,6 +10,7 @@
 #include "agent/output/message_json.h"
 #include "proto/delimited.h"
 #include "proto/event_codec.h"
+#include "proto/message.h"
 #include "proto/neuron_trace.pb-c.h"
 #include "runtime/trace/event_registry.h"
 
@@ -46,17 +47,18 @@ enum dump_kind dump_kind_by_name(const char *name)
 	return DUMP_UNKNOWN;
 }
 
-/* Does the file begin with a message of this kind that has no unknown field? */
-static bool parses_as(const struct kind_row *k, const uint8_t *data, size_t size)
+/* Does the file begin with a message of this kind that has no unknown field?  -ENOMEM. */
+static int parses_as(const struct kind_row *k, const uint8_t *data, size_t size)
 {
 	const uint8_t *msg = data;
 	size_t len = size, pos = 0;
 
 	if (k->delimited && pb_delimited_next(data, size, &pos, &msg, &len) != 1)
 		return false;
-	ProtobufCMessage *m = protobuf_c_message_unpack(k->descriptor, NULL, len, msg);
-	if (!m)
-		return false;
+	ProtobufCMessage *m;
+	int rc = pb_message_unpack(k->descriptor, msg, len, &m);
+	if (rc < 0)
+		return rc == -ENOMEM ? rc : false;
 	bool fits = m->n_unknown_fields == 0 && len > 0;
 	protobuf_c_message_free_unpacked(m, NULL);
 	return fits;
@@ -71,9 +73,12 @@ const char *dump_kind_name(enum dump_kind kind)
 
 enum dump_kind dump_sniff_content(const uint8_t *data, size_t size)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (parses_as(&kinds[i], data, size))
-			return kinds[i].kind;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		int rc = parses_as(&kinds[i], data, size);
+
+		if (rc)
+			return rc < 0 ? DUMP_NO_MEMORY : kinds[i].kind;
+	}
 	return DUMP_UNKNOWN;
 }
 
@@ -90,6 +95,8 @@ int dump_sniff_file(struct trace_read *r, enum dump_kind *ret)
 		if (rc < 0)
 			return rc;
 		*ret = dump_sniff_content(data, size);
+		if (*ret == DUMP_NO_MEMORY)
+			return -ENOMEM;
 		if (*ret == DUMP_TRACE_INFO && !r->eof)
 			*ret = DUMP_UNKNOWN; /* a message may parse up to a place inside it */
 	}
@@ -202,10 +209,11 @@ static void print_event_text(FILE *f, struct text_state *s, const Ntff__NtraceEv
 static int print_message(
 	FILE *f, const struct kind_row *k, struct text_state *text, const uint8_t *msg, size_t len)
 {
-	ProtobufCMessage *m = protobuf_c_message_unpack(k->descriptor, NULL, len, msg);
+	ProtobufCMessage *m;
+	int rc = pb_message_unpack(k->descriptor, msg, len, &m);
 
-	if (!m)
-		return -EBADMSG;
+	if (rc < 0)
+		return rc;
 	if (text && k->kind == DUMP_NTRACE)
 		print_event_text(f, text, (const Ntff__NtraceEvent *)m);
 	else

@@ -11,7 +11,14 @@
 
 #include "agent/output/trace_read.h"
 
-enum dump_kind { DUMP_UNKNOWN, DUMP_NTRACE, DUMP_TRACE_INFO, DUMP_CPU_UTIL, DUMP_HOST_MEM };
+enum dump_kind {
+	DUMP_UNKNOWN,
+	DUMP_NTRACE,
+	DUMP_TRACE_INFO,
+	DUMP_CPU_UTIL,
+	DUMP_HOST_MEM,
+	DUMP_NO_MEMORY, /* to find out */
+};
 enum dump_format { DUMP_JSON, DUMP_TEXT };
 
 /* The kind of a file by its name, or DUMP_UNKNOWN. */
@@ -34,7 +41,7 @@ int dump_file(FILE *f, enum dump_kind kind, enum dump_format format, struct trac
 	uint64_t *ret_at);
 
 /*
- * The same for a file in memory.  0; -EBADMSG when the data is damaged, with *ret_at = offset of the
+ * The same for a file in memory.  0; -ENOMEM; -EBADMSG when the data is damaged, with *ret_at = offset of the
  * message that could not be read (those before it were printed).
  */
 int dump_print(FILE *f, enum dump_kind kind, enum dump_format format, const uint8_t *data,

@@ -16,6 +16,7 @@
 #include "agent/output/report.h"
 #include "agent/output/trace_read.h"
 #include "proto/delimited.h"
+#include "proto/message.h"
 #include "runtime/base/file.h"
 #include "runtime/record/merge.h"
 
@@ -105,28 +106,30 @@ static int feed_event(
 static int feed_cpu(
 	struct feeder *f, struct feed_process *p, const uint8_t *msg, size_t len, bool *ret_damaged)
 {
-	Ntff__CpuUtil *m = ntff__cpu_util__unpack(NULL, len, msg);
-	int rc = 0;
+	ProtobufCMessage *m;
+	int rc = pb_message_unpack(&ntff__cpu_util__descriptor, msg, len, &m);
 
-	*ret_damaged = !m;
-	if (m && f->sink->cpu)
-		rc = f->sink->cpu(f->sink->ctx, p, m);
-	if (m)
-		ntff__cpu_util__free_unpacked(m, NULL);
+	*ret_damaged = rc == -EBADMSG;
+	if (rc < 0)
+		return *ret_damaged ? 0 : rc;
+	if (f->sink->cpu)
+		rc = f->sink->cpu(f->sink->ctx, p, (Ntff__CpuUtil *)m);
+	protobuf_c_message_free_unpacked(m, NULL);
 	return rc;
 }
 
 static int feed_mem(
 	struct feeder *f, struct feed_process *p, const uint8_t *msg, size_t len, bool *ret_damaged)
 {
-	Ntff__HostMemUsage *m = ntff__host_mem_usage__unpack(NULL, len, msg);
-	int rc = 0;
+	ProtobufCMessage *m;
+	int rc = pb_message_unpack(&ntff__host_mem_usage__descriptor, msg, len, &m);
 
-	*ret_damaged = !m;
-	if (m && f->sink->mem)
-		rc = f->sink->mem(f->sink->ctx, p, m);
-	if (m)
-		ntff__host_mem_usage__free_unpacked(m, NULL);
+	*ret_damaged = rc == -EBADMSG;
+	if (rc < 0)
+		return *ret_damaged ? 0 : rc;
+	if (f->sink->mem)
+		rc = f->sink->mem(f->sink->ctx, p, (Ntff__HostMemUsage *)m);
+	protobuf_c_message_free_unpacked(m, NULL);
 	return rc;
 }
 
@@ -152,13 +155,13 @@ static int merged_open(
 
 static int merged_info(struct feeder *f, struct feed_process *p, const uint8_t *data, size_t size)
 {
-	Ntff__NtraceInfo *info = ntff__ntrace_info__unpack(NULL, size, data);
-	int rc;
+	ProtobufCMessage *info;
+	int rc = pb_message_unpack(&ntff__ntrace_info__descriptor, data, size, &info);
 
-	if (!info)
-		return -ENOMEM; /* the merge wrote it just now */
-	rc = feed_end(f, p, info);
-	ntff__ntrace_info__free_unpacked(info, NULL);
+	if (rc < 0)
+		return rc;
+	rc = feed_end(f, p, (const Ntff__NtraceInfo *)info);
+	protobuf_c_message_free_unpacked(info, NULL);
 	return rc;
 }
 
@@ -174,7 +177,7 @@ static int merged_write(
 		return merged_info(ctx, process, data, size);
 	while (rc == 0 && !damaged && pb_delimited_next(data, size, &pos, &msg, &len) == 1)
 		rc = streams[which](ctx, process, msg, len, &damaged);
-	return rc == 0 && damaged ? -ENOMEM : rc; /* as above: protobuf-c had none to spare */
+	return rc == 0 && damaged ? -EBADMSG : rc;
 }
 
 static void judge(struct feeder *f, const char *path, const struct merge_result *m)

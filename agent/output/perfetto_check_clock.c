@@ -33,8 +33,9 @@ static struct pfv_clock *clock_of(struct pfv_check *c, uint64_t id)
 	struct pfv_clock *more;
 
 	if (is_own(id)) {
-		if (c->seq && !c->seq->own)
-			c->seq->own = calloc(PFV_OWN_CLOCKS, sizeof(*c->seq->own));
+		if (c->seq && !c->seq->own &&
+			!(c->seq->own = calloc(PFV_OWN_CLOCKS, sizeof(*c->seq->own))))
+			c->error = -ENOMEM;
 		return c->seq && c->seq->own ? &c->seq->own[id - OWN_FIRST] : NULL;
 	}
 	place = map64_find(&c->clock_by_id, id + 1);
@@ -143,7 +144,8 @@ bool pfv_time(struct pfv_check *c, uint64_t id, uint64_t timestamp, uint64_t *re
 			pfv_say(c, PFV_CLOCK, c->at, "clock %llu has no snapshot in its sequence",
 				(unsigned long long)id);
 		else if (!map64_find(&c->late_clocks, id + 1))
-			c->error = map64_put(&c->late_clocks, id + 1, c->at + 1);
+			c->error =
+				c->error ? c->error : map64_put(&c->late_clocks, id + 1, c->at + 1);
 		return false;
 	}
 	if (!k->incremental) {

@@ -43,7 +43,7 @@ static int track_add(struct pfv_check *c, const struct pfv_track *t)
 
 void pfv_tracks_begin(struct pfv_check *c)
 {
-	c->error = track_add(c, &(struct pfv_track){0});
+	c->error = c->error ? c->error : track_add(c, &(struct pfv_track){0});
 }
 
 /* Checks the types of fields that nothing else is asked of. */
@@ -91,7 +91,7 @@ void pfv_descriptor(struct pfv_check *c, struct pfv_bytes bytes)
 		return; /* the implicit track is there anyway */
 	old = track_find(c, t.uuid);
 	if (!old)
-		c->error = track_add(c, &t);
+		c->error = c->error ? c->error : track_add(c, &t);
 	else if (old->parent != t.parent || old->is_counter != t.is_counter ||
 		 old->is_process != t.is_process || old->is_thread != t.is_thread)
 		pfv_say(c, PFV_TRACK_CHANGED, bytes.at, "track %llu was another at byte %llu",

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "proto/delimited.h"
+#include "proto/message.h"
 #include "runtime/base/file.h"
 
 #define WINDOW_BYTES (256u << 10)
@@ -72,12 +73,12 @@ static int fill(struct trace_read *r)
 /* Is the record at r->at wholly in the window?  1 and its size with the prefix; 0; -EBADMSG. */
 static int record_size(const struct trace_read *r, size_t *ret_size)
 {
-	const uint8_t *p = r->buf + r->at;
-	size_t left = r->have - r->at, n = 0;
+	size_t left = r->have - r->at, n;
 	uint64_t len = 0;
 
-	if (left)
-		n = pb_varint_get(p, p + left, &len);
+	if (left == 0)
+		return 0; /* there may be no window yet */
+	n = pb_varint_get(r->buf + r->at, r->buf + r->have, &len);
 	if (n == 0)
 		return left >= PB_MAX_VARINT ? -EBADMSG : 0;
 	if (len > TRACE_READ_MAX_RECORD)
@@ -155,6 +156,7 @@ int trace_info_read(const char *trace, Ntff__NtraceInfo **ret_info, char **ret_p
 {
 	const char *slash = strrchr(trace, '/');
 	_cleanup_free_ char *data = NULL;
+	ProtobufCMessage *m;
 	size_t size;
 	int rc;
 
@@ -167,8 +169,9 @@ int trace_info_read(const char *trace, Ntff__NtraceInfo **ret_info, char **ret_p
 	rc = file_read(*ret_path, MAX_INFO, &data, &size);
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;
-	*ret_info = ntff__ntrace_info__unpack(NULL, size, (const uint8_t *)data);
-	return *ret_info ? 0 : -EBADMSG;
+	rc = pb_message_unpack(&ntff__ntrace_info__descriptor, (const uint8_t *)data, size, &m);
+	*ret_info = (Ntff__NtraceInfo *)m;
+	return rc;
 }
 
 /* ---- which traces there are ----------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include <xxhash.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/utf8.h"
 #include "runtime/record/recording.h"
 #include "runtime/trace/event_registry.h"
 #include "vmlinux/ioctl_table.h"
@@ -76,15 +77,66 @@ uint64_t rec_ioctl_table_hash(void)
 	return hash;
 }
 
+/* ---- jansson with little memory ------------------------------------------------------------ */
+
+/* When a buffer cannot grow, jansson 2.14 goes on without some of the characters, and gives another
+ * text or a syntax error, reading and writing: what it made with little memory is not what was there.
+ * So it must read the same twice, and read what it wrote.  A syntax error has a text; a lack of memory
+ * has none. */
+static int load(const char *text, size_t size, json_t **ret)
+{
+	json_error_t error;
+	json_t *again, *root = json_loadb(text, size, 0, NULL);
+	int rc = 0;
+
+	again = json_loadb(text, size, 0, &error);
+	if (!root && !again)
+		rc = *error.text ? -EBADMSG : -ENOMEM;
+	else if (!root || !again || !json_equal(root, again))
+		rc = -ENOMEM;
+	else if (!json_is_object(root))
+		rc = -EBADMSG;
+	json_decref(again);
+	if (rc == 0)
+		*ret = root;
+	else
+		json_decref(root);
+	return rc;
+}
+
+/* The text of root, to be freed; NULL when memory is short. */
+static char *dump(const json_t *root)
+{
+	char *text = json_dumps(root, JSON_SORT_KEYS | JSON_COMPACT);
+	json_t *back = NULL;
+
+	if (text && load(text, strlen(text), &back) == 0 && json_equal(root, back)) {
+		json_decref(back);
+		return text;
+	}
+	json_decref(back);
+	free(text);
+	return NULL;
+}
+
 /* ---- writing ------------------------------------------------------------------------------ */
+
+static bool is_utf8(const char *text)
+{
+	size_t left = strlen(text), n;
+
+	for (; left; text += n, left -= n) {
+		n = utf8_length(text, left);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
 
 static json_t *text_value(const char *text)
 {
-	json_t *v = json_string(text);
-
-	if (v)
-		return v;
-	/* Not UTF-8 (or no memory, which shows below). */
+	if (is_utf8(text))
+		return json_string(text);
 	_cleanup_free_ char *copy = strdup(text);
 	if (!copy)
 		return NULL;
@@ -187,7 +239,7 @@ int rec_header_text(const struct rec_header_info *info, char **ret_text)
 	char *text = NULL;
 
 	if (root && fill(root, info))
-		text = json_dumps(root, JSON_SORT_KEYS | JSON_COMPACT);
+		text = dump(root);
 	json_decref(root);
 	if (!text)
 		return -ENOMEM;
@@ -271,13 +323,13 @@ static int get_ladder(const json_t *root, struct rec_header *h)
 int rec_header_parse(const char *text, size_t size, struct rec_header *ret)
 {
 	const json_t *config;
+	json_t *root;
+	int rc;
 
 	memset(ret, 0, sizeof(*ret));
-	json_t *root = json_loadb(text, size, 0, NULL);
-	if (!json_is_object(root)) {
-		json_decref(root);
-		return -EBADMSG;
-	}
+	rc = load(text, size, &root);
+	if (rc < 0)
+		return rc;
 	ret->json = root;
 	for (size_t i = 0; i < TEXT_COUNT; i++)
 		*text_at(&ret->info, i) = json_string_value(json_object_get(root, texts[i].key));
@@ -293,6 +345,21 @@ int rec_header_parse(const char *text, size_t size, struct rec_header *ret)
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+int rec_header_cut(const char *text, size_t size, char **ret_text)
+{
+	json_t *root;
+	int rc = load(text, size, &root);
+
+	if (rc < 0)
+		return rc;
+	*ret_text = set(root, "version", json_integer(REC_FORMAT_VERSION)) &&
+				    set(root, "cut", json_true())
+			    ? dump(root)
+			    : NULL;
+	json_decref(root);
+	return *ret_text ? 0 : -ENOMEM;
 }
 
 void rec_header_free(struct rec_header *h)

@@ -68,4 +68,8 @@ struct rec_header {
 int rec_header_parse(const char *text, size_t size, struct rec_header *ret);
 void rec_header_free(struct rec_header *h);
 
+/* The header of a cut of the recording with this one: marked as such, what we do not know kept.  0 and
+ * the text (to be freed), or as rec_header_parse. */
+int rec_header_cut(const char *text, size_t size, char **ret_text);
+
 #endif

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +20,7 @@
 #include "runtime/record/cut_output.h"
 #include "runtime/record/footer.h"
 #include "runtime/record/frame.h"
+#include "runtime/record/header.h"
 #include "runtime/record/ledger.h"
 #include "runtime/record/records.h"
 #include "runtime/record/span_set.h"
@@ -395,15 +395,11 @@ static int cut_kernel(struct cutter *c, const struct rec_frame *f, const uint8_t
 /* The header says what was done, and has the version of the format that is written now. */
 static int cut_header(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
 {
-	json_t *root = json_loadb((const char *)payload, f->size, 0, NULL);
 	_cleanup_free_ char *text = NULL;
+	int rc = rec_header_cut((const char *)payload, f->size, &text);
 
-	if (json_is_object(root)) {
-		json_object_set_new(root, "version", json_integer(REC_FORMAT_VERSION));
-		json_object_set_new(root, "cut", json_true());
-		text = json_dumps(root, JSON_SORT_KEYS | JSON_COMPACT);
-	}
-	json_decref(root);
+	if (rc == -ENOMEM)
+		return rc;
 	return text ? copy(c, f, text, strlen(text)) : copy(c, f, payload, f->size);
 }
 

@@ -471,9 +471,11 @@ static int read_footer_block(int fd, uint32_t segment, struct rec_block_head *h,
 {
 	struct rec_tail t;
 	off_t end = lseek(fd, 0, SEEK_END);
-	int rc = end < (off_t)sizeof(t) ? -ENODATA
-					: read_at(fd, &t, sizeof(t), end - (off_t)sizeof(t));
+	int rc;
 
+	if (end < 0)
+		return -errno;
+	rc = end < (off_t)sizeof(t) ? -ENODATA : read_at(fd, &t, sizeof(t), end - (off_t)sizeof(t));
 	if (rc < 0)
 		return rc;
 	if (t.magic != REC_TAIL_MAGIC || t.segment != segment || t.offset > (uint64_t)end ||

@@ -305,7 +305,8 @@ char *vdev_stats_text(struct vdev *vdev, size_t *ret_size)
 	}
 	if (atomic_load(&c->unknown_ioctls))
 		fprintf(f, "ioctl.UNKNOWN %" PRIuFAST64 "\n", atomic_load(&c->unknown_ioctls));
-	if (fclose(f) != 0) {
+	bool lost = ferror(f);
+	if (fclose(f) != 0 || lost) {
 		free(text);
 		return NULL;
 	}

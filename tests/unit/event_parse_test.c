@@ -14,52 +14,11 @@
 #include "proto/event_codec.h"
 #include "runtime/base/file.h"
 #include "tests/shim/shim.h"
+#include "tests/unit/event_opinion.h"
 #include "tests/unit/event_samples.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define BYTES(text) text, sizeof(text) - 1
-
-static bool inside(struct pb_str s, const uint8_t *buf, size_t len)
-{
-	const uint8_t *p = (const uint8_t *)s.s;
-
-	return p &&
-	       (s.len == 0 || (p >= buf && p <= buf + len && s.len <= (size_t)(buf + len - p)));
-}
-
-/* Everything that a result may say about an input of len bytes. */
-static bool in_bounds(
-	int err, const struct ntrace_event_view *e, size_t at, const uint8_t *buf, size_t len)
-{
-	bool ok = inside(e->hint, buf, len) && inside(e->unknown, buf, len) &&
-		  e->attr_count <= NTRACE_EVENT_MAX_ATTRS;
-
-	for (uint32_t i = 0; ok && i < e->attr_count; i++)
-		ok = inside(e->attrs[i].key, buf, len) && inside(e->attrs[i].value, buf, len);
-	return ok && (err == 0 || (err == -EBADMSG && at < len));
-}
-
-/* Does protobuf-c read the same numbers? */
-static bool second_opinion(const uint8_t *buf, size_t len, const struct ntrace_event_view *e)
-{
-	Ntff__NtraceEvent *pb = ntff__ntrace_event__unpack(NULL, len, buf);
-	bool same;
-
-	if (!pb)
-		return false;
-	same = pb->timestamp == e->timestamp && pb->data == e->data && pb->nd_idx == e->nd_idx &&
-	       pb->nc_idx == e->nc_idx && pb->event_type == e->event_type &&
-	       pb->duration == e->duration && pb->thread_id == e->thread_id && pb->id == e->id &&
-	       pb->parent_id == e->parent_id && pb->status == e->status &&
-	       (uint32_t)pb->phase == e->phase && pb->tracking_id == e->tracking_id &&
-	       pb->type == e->type && pb->n_attributes >= e->attr_count &&
-	       (pb->nrta_seq_id_presence_case == 16) == e->has_nrta_seq_id &&
-	       (!e->has_nrta_seq_id || pb->nrta_seq_id == e->nrta_seq_id) &&
-	       (e->unknown_runs > 0) ==
-		       (pb->base.n_unknown_fields > 0 || pb->n_attributes > e->attr_count);
-	ntff__ntrace_event__free_unpacked(pb, NULL);
-	return same;
-}
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
@@ -267,7 +226,7 @@ static bool survives_cut(const uint8_t *msg, size_t cut, bool *ret_accepted)
 		return false;
 	memcpy(exact, msg, cut);
 	err = ntrace_event_parse(exact, cut, &e, &at);
-	ok = in_bounds(err, &e, at, exact, cut);
+	ok = opinion_in_bounds(err, &e, at, exact, cut);
 	*ret_accepted = err == 0;
 	if (!err)
 		ok = ok && ntrace_event_append(&b, &e) == 0 &&
@@ -330,8 +289,8 @@ TEST("parse: with any one bit flipped, results stay in bounds and protobuf-c agr
 
 			msg[bit / 8] ^= (uint8_t)(1u << bit % 8);
 			err = ntrace_event_parse(msg, len, &e, &at);
-			if (!in_bounds(err, &e, at, msg, len) ||
-				(!err && !second_opinion(msg, len, &e)))
+			if (!opinion_in_bounds(err, &e, at, msg, len) ||
+				(!err && !opinion_protobuf_c(msg, len, &e)))
 				bad = bit;
 			*(err ? &refused : &accepted) += 1;
 			msg[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -360,7 +319,8 @@ TEST("parse: pseudo-random bytes never lead out of bounds", "[proto]")
 		for (size_t k = 0; k < len; k++)
 			buf[k] = (uint8_t)(sample_random(&state) & (k % 2 ? 0x0f : 0x7f));
 		err = ntrace_event_parse(buf, len, &e, &at);
-		bad += !in_bounds(err, &e, at, buf, len) || (!err && !second_opinion(buf, len, &e));
+		bad += !opinion_in_bounds(err, &e, at, buf, len) ||
+		       (!err && !opinion_protobuf_c(buf, len, &e));
 		accepted += err == 0;
 	}
 	CHECK_EQ(bad, 0);
