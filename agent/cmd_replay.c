@@ -91,6 +91,8 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 	if (rc < 0) {
 		agent_message("%s: %s: %s", name, a->rec, error ? error : report_reason(rc));
 		merge_result_free(&m);
+		if (rc == -ECANCELED)
+			interrupt_end();
 		return agent_exit_for_input(rc);
 	}
 	if (!a->quiet)

@@ -87,5 +87,7 @@ int cmd_summary(int argc, char **argv)
 		code = rc == -ENODATA ? EXIT_ENVIRONMENT : agent_exit_for_input(rc);
 	}
 	summary_free(&s);
+	if (rc == -ECANCELED)
+		interrupt_end();
 	return code;
 }

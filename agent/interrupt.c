@@ -3,6 +3,7 @@
  * interrupt.c - signal handlers that ask a merge to stop.
  */
 #include <stddef.h>
+#include <stdio.h>
 
 #include "agent/interrupt.h"
 
@@ -10,8 +11,7 @@ static volatile sig_atomic_t interrupted;
 
 static void on_signal(int number)
 {
-	(void)number;
-	interrupted = 1;
+	interrupted = number;
 }
 
 const volatile sig_atomic_t *interrupt_arm(void)
@@ -22,4 +22,13 @@ const volatile sig_atomic_t *interrupt_arm(void)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		sigaction(numbers[i], &action, NULL);
 	return &interrupted;
+}
+
+void interrupt_end(void)
+{
+	if (!interrupted)
+		return;
+	fflush(NULL);
+	signal(interrupted, SIG_DFL);
+	raise(interrupted);
 }

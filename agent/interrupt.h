@@ -9,5 +9,8 @@
 
 /* From now on these signals set the flag that is returned instead of ending the process. */
 const volatile sig_atomic_t *interrupt_arm(void);
+/* When one came: ends the process by it, as it would have ended without interrupt_arm, so that a
+ * shell or supervisor sees what it asked for.  Otherwise returns. */
+void interrupt_end(void);
 
 #endif

@@ -184,10 +184,7 @@ static void judge(struct feeder *f, const char *path, const struct merge_result 
 {
 	f->damaged = !m->ended || rec_damaged(&m->damage) || !m->balanced;
 	if (!m->ended)
-		fail(f, 0,
-			"%s: its recorder did not stop in order; what is shown is what it "
-			"wrote",
-			path);
+		fail(f, 0, "%s: %s; what is shown is what it wrote", path, report_end(&m->end));
 	else if (rec_damaged(&m->damage))
 		fail(f, 0, "%s: %llu damaged bytes were skipped, %llu bytes cut off at the end",
 			path, (unsigned long long)m->damage.skipped_bytes,
