@@ -89,6 +89,11 @@ static void about_runtimes(struct lines *s, const struct session *l)
 
 	if (!l->has_runtime && (l->process_count || !has_hooks(l)))
 		add(s, "host spans: no process announced a runtime of ours");
+	if (l->unnamed)
+		add(s,
+			"which process %" PRIu64
+			" runtime%s whose PROCESS frame is lost belonged to: written under pid 0",
+			l->unnamed, l->unnamed == 1 ? "" : "s");
 	if (refused)
 		add(s, "host spans of %" PRIu64 " runtime%s whose announcement was refused",
 			refused, refused == 1 ? "" : "s");
