@@ -11,6 +11,7 @@
 #include "agent/output/diff.h"
 #include "agent/output/json_out.h"
 #include "agent/output/report.h"
+#include "agent/output/same_trace.h"
 #include "agent/output/trace_read.h"
 #include "runtime/base/file.h"
 #include "runtime/record/recording.h"
@@ -135,7 +136,11 @@ static int find(const char *path, struct trace_set *set)
 		agent_message("diff: cannot read %s: %s", path, strerror(-rc));
 		return agent_exit_for_input(rc);
 	}
-	return EXIT_OK;
+	_cleanup_free_ char *twice = NULL;
+	rc = same_trace_twice(set, &twice);
+	if (rc < 0)
+		agent_message("diff: %s", twice ? twice : strerror(-rc));
+	return rc < 0 ? agent_exit_for_input(rc) : EXIT_OK;
 }
 
 static int report_fault(int rc, struct diff_fault *fault)

@@ -49,6 +49,7 @@ static const struct {
 	{-ENODATA, EXIT_DATA},
 	{-EFBIG, EXIT_DATA},
 	{-EBUSY, EXIT_DATA},
+	{-ENOTUNIQ, EXIT_USAGE},
 	{-ENOMEM, EXIT_INTERNAL},
 };
 

@@ -19,6 +19,7 @@
 #include "agent/output/durations.h"
 #include "agent/output/feed.h"
 #include "agent/output/intervals.h"
+#include "agent/output/state.h"
 #include "runtime/record/map64.h"
 
 #define SUMMARY_NO_CORE UINT32_MAX
@@ -42,8 +43,9 @@ struct summary_process {
 	struct summary_events events;
 	struct summary_window window;
 	bool has_info, ended;
-	uint64_t open_spans;
-	struct map64 open; /* while gathering: id -> place in summary.open + 1 */
+	bool no_driver_calls;	   /* left out by --kernel-events=off */
+	const char *first_unknown; /* why its first executions need not be here; NULL: they are */
+	struct map64 open;	   /* while gathering: id -> place in summary.open + 1 */
 };
 
 /* How often a name of an error stands on calls. */
@@ -109,10 +111,18 @@ struct summary_copies {
 struct summary_model {
 	size_t process;
 	uint64_t id;
-	char *name;				  /* "" when it is not known */
-	bool on_device;				  /* nc_exec_running, else nrt_execute */
-	uint64_t first_n, first_ns, first_max_ns; /* the first one on each core */
-	struct durations rest;
+	char *name;	/* "" when it is not known */
+	bool on_device; /* nc_exec_running, else nrt_execute */
+	uint64_t failed, failed_ns;
+	/* Those that succeeded: computed, the first on each core apart unless process.first_unknown;
+	 * while gathering, all but the firsts so far. */
+	struct durations first, rest;
+};
+
+/* The earliest execution of a model that succeeded on a core, so far. */
+struct summary_first {
+	size_t model;
+	uint64_t start_ns, duration_ns;
 };
 
 struct summary_row {
@@ -122,16 +132,20 @@ struct summary_row {
 
 /* What the processes of one recording share. */
 struct summary_capture {
-	int64_t offset_ns; /* these three tell captures apart */
+	uint64_t begin_ns; /* these four tell captures apart */
+	int64_t offset_ns;
 	uint64_t cpu_ns, bytes;
 	uint64_t events;
+	struct trace_state state;
+	bool cut;		    /* a part that rec cut made, of `records`, */
+	uint64_t left_out, records; /* of which it left some out */
 };
 
 /* What is known of a span that has started. */
 struct summary_open {
 	size_t core, physical, model; /* model: place + 1, 0: none */
 	uint64_t bytes;
-	bool first;
+	uint64_t on; /* key of (model, core) */
 	size_t next_free;
 };
 
@@ -147,6 +161,8 @@ struct summary {
 	struct summary_copies copies[SUMMARY_SOURCES][SUMMARY_DIRECTIONS];
 	struct summary_model *models;
 	size_t model_count;
+	struct summary_first *firsts;
+	size_t first_count;
 	struct summary_row *lost, *noted;
 	size_t lost_count, noted_count;
 	uint64_t lost_total, overwritten;
@@ -156,7 +172,7 @@ struct summary {
 	size_t blind_count;
 	bool is_virtual;
 	uint64_t without_info; /* processes without a trace_info.pb */
-	uint64_t not_ended;
+	uint64_t device_runs;  /* that blind tells of */
 	uint32_t logical_size; /* largest that a trace_info.pb tells */
 
 	/* While gathering. */
@@ -183,6 +199,10 @@ uint64_t summary_open_count(const struct summary_events *e);
 uint64_t summary_goodput(const struct summary_copies *c);
 const char *summary_direction_name(enum summary_direction d);
 const char *summary_source_name(enum summary_source s);
+/* Are all losses counted? */
+bool summary_losses_known(const struct summary *s);
+/* What was damaged in all recordings together. */
+struct rec_damage summary_damage(const struct summary *s);
 
 /* ---- between the files that gather --------------------------------------------------------- */
 
@@ -193,6 +213,8 @@ struct pb_str summary_attr(const struct ntrace_event_view *e, const char *key);
 uint64_t summary_number(struct pb_str s);
 /* What runs on devices, copies and models: the events that need more than a count.  0 or -ENOMEM. */
 int summary_take_runtime(struct summary *s, size_t core, const struct ntrace_event_view *e);
+/* When processes are sorted: the first executions to their models, apart or with the rest.  0 or -ENOMEM. */
+int summary_end_firsts(struct summary *s);
 /* The STOP of a driver call. */
 int summary_take_driver(struct summary *s, const struct ntrace_event_view *e);
 /* A process's trace_info.pb; NULL: it has none.  0 or -ENOMEM. */

@@ -242,6 +242,9 @@ static void fill_result(struct merger *m)
 	r->ended = s->ended;
 	r->end = s->end;
 	r->is_virtual = s->is_virtual;
+	r->counted = s->counter_count > 0;
+	r->is_cut = s->header.info.is_cut;
+	r->begin_ns = clock_map_real(&s->clock, s->clock.begin);
 	r->damage = s->damage;
 	r->spilled = m->held.spilled;
 	r->blind_count = blind_lines(s, device_runs, r->blind);

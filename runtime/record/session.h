@@ -90,8 +90,9 @@ struct session {
 	uint64_t foreign; /* records whose thread has no id of the host */
 	uint64_t unnamed; /* runtimes with records of which the REC_PROCESS is lost */
 	uint64_t seed; /* of all tables with keys from the recording; set before the first frame */
-	bool has_header, is_virtual, ended, has_runtime;
-	struct rec_end end; /* ended: there was one, and of a recorder that stopped in order */
+	bool has_header, is_virtual, has_runtime;
+	struct rec_end end;  /* when has_end */
+	bool has_end, ended; /* ended: in order */
 	struct rec_damage damage;
 
 	struct map64 name_index, counter_index;
