@@ -186,7 +186,7 @@ static void put_packet(struct pft_writer *w)
 void pft_writer_free(struct pft_writer *w)
 {
 	pb_buf_free(&w->event);
-	pb_buf_free(&w->interned);
+	pb_buf_free(&w->scratch);
 	pb_buf_free(&w->packet);
 	pb_buf_free(&w->out);
 }
@@ -194,10 +194,10 @@ void pft_writer_free(struct pft_writer *w)
 /* ---- interning --------------------------------------------------------------------------------- */
 
 /* Tells the reader a number and what it stands for. */
-static void define(
-	struct pft_writer *w, const uint8_t *tag, size_t tag_len, uint32_t iid, struct pb_str text)
+static void define(struct pft_writer *w, struct pft_seq *s, const uint8_t *tag, size_t tag_len,
+	uint32_t iid, struct pb_str text)
 {
-	uint8_t *p = room(w, &w->interned, text.len + tag_len + 4 * PB_MAX_VARINT);
+	uint8_t *p = room(w, &s->fresh, text.len + tag_len + 4 * PB_MAX_VARINT);
 
 	if (!p)
 		return;
@@ -209,11 +209,11 @@ static void define(
 	*p++ = TEXT_STRING;
 	p = pb_varint_put_fast(p, text.len);
 	copy_text(p, text);
-	taken(&w->interned, p + text.len);
+	taken(&s->fresh, p + text.len);
 }
 
-struct pft_text *pft_intern(
-	struct pft_writer *w, struct pft_seq *s, enum pft_table table, struct pb_str text)
+static struct pft_text *intern(struct pft_writer *w, struct pft_seq *s, enum pft_table table,
+	struct pb_str text, uint32_t max)
 {
 	struct pft_intern *t = &s->tables[table];
 	struct pft_text *found;
@@ -222,14 +222,26 @@ struct pft_text *pft_intern(
 	if (w->error || text.len > TEXT_MAX || !s->incremental)
 		return NULL;
 	found = pft_intern_find(t, text, &hash);
-	if (found || t->count >= tables[table].max)
+	if (found || t->count >= max)
 		return found;
 	found = pft_intern_add(t, hash, text);
 	if (found)
-		define(w, tables[table].tag, tables[table].tag_len, found->iid, text);
+		define(w, s, tables[table].tag, tables[table].tag_len, found->iid, text);
 	else
 		w->error = -ENOMEM;
 	return found;
+}
+
+struct pft_text *pft_intern(
+	struct pft_writer *w, struct pft_seq *s, enum pft_table table, struct pb_str text)
+{
+	return intern(w, s, table, text, tables[table].max);
+}
+
+struct pft_text *pft_intern_own(
+	struct pft_writer *w, struct pft_seq *s, enum pft_table table, struct pb_str text)
+{
+	return intern(w, s, table, text, UINT32_MAX);
 }
 
 /* ---- sequences, clocks, tracks ----------------------------------------------------------------- */
@@ -289,12 +301,11 @@ void pft_seq_open(struct pft_writer *w, struct pft_seq *s, bool incremental)
 
 		n += pb_varint_put(clock + n, CLOCK_OWN);
 		put_bytes(w, &w->packet, N_PACKET_DEFAULTS, clock, n);
-		w->interned.len = 0;
 		for (unsigned c = PFT_RUNTIME; c < PFT_CATEGORIES; c++)
-			define(w, &category_tag, 1, c, pft_str(categories[c]));
+			define(w, s, &category_tag, 1, c, pft_str(categories[c]));
 		if (!w->error)
-			put_bytes(w, &w->packet, 12, w->interned.data, w->interned.len);
-		w->interned.len = 0;
+			put_bytes(w, &w->packet, 12, s->fresh.data, s->fresh.len);
+		s->fresh.len = 0;
 	}
 	put_packet(w);
 	if (incremental)
@@ -305,17 +316,18 @@ void pft_seq_free(struct pft_seq *s)
 {
 	for (unsigned t = 0; t < PFT_TABLES; t++)
 		pft_intern_free(&s->tables[t]);
+	pb_buf_free(&s->fresh);
 }
 
-/* The descriptor's part that says what kind of track it is, into `interned` as a scratch place. */
+/* The descriptor's part that says what kind of track it is. */
 static void put_kind(struct pft_writer *w, const struct pft_track *t)
 {
-	struct pb_buf *b = &w->interned;
+	struct pb_buf *b = &w->scratch;
 	uint32_t field = t->is_process ? 3 : t->is_thread ? 4 : 8;
-	size_t before = b->len;
 
 	if (!t->is_process && !t->is_thread && !t->is_counter)
 		return;
+	b->len = 0;
 	if (t->is_process || t->is_thread)
 		put_varint(w, b, 1, t->pid);
 	if (t->is_thread)
@@ -327,8 +339,7 @@ static void put_kind(struct pft_writer *w, const struct pft_track *t)
 	else if (t->unit_name)
 		put_text(w, b, 6, pft_str(t->unit_name));
 	if (!w->error)
-		put_bytes(w, &w->event, field, b->data + before, b->len - before);
-	b->len = before;
+		put_bytes(w, &w->event, field, b->data, b->len);
 }
 
 uint32_t pft_track(struct pft_writer *w, const struct pft_seq *s, const struct pft_track *t)
@@ -381,7 +392,7 @@ void pft_category(struct pft_writer *w, enum pft_category c)
 
 void pft_name_iid(struct pft_writer *w, uint32_t iid)
 {
-	uint8_t *p = iid ? room(w, &w->event, 0) : NULL;
+	uint8_t *p = room(w, &w->event, 0);
 
 	if (!p)
 		return;
@@ -470,11 +481,11 @@ static void note_varint(struct pft_writer *w, uint32_t key, uint32_t tag, uint64
 static void note_long(
 	struct pft_writer *w, const struct pft_text *known, struct pb_str key, struct pb_str value)
 {
-	struct pb_buf *b = &w->interned; /* behind what waits there */
-	size_t before = b->len;
+	struct pb_buf *b = &w->scratch;
 	uint64_t v;
 	uint8_t tag = scalar_of(value, &v);
 
+	b->len = 0;
 	if (known)
 		put_varint(w, b, 1, known->iid);
 	else
@@ -484,8 +495,7 @@ static void note_long(
 	else
 		put_text(w, b, N_NOTE_STRING, value);
 	if (!w->error)
-		put_bytes(w, &w->event, EVENT_NOTE >> 3, b->data + before, b->len - before);
-	b->len = before;
+		put_bytes(w, &w->event, EVENT_NOTE >> 3, b->data, b->len);
 }
 
 void pft_note_key(struct pft_writer *w, struct pft_seq *s, const struct pft_text *known,
@@ -513,7 +523,7 @@ void pft_note(struct pft_writer *w, struct pft_seq *s, struct pb_str key, struct
 
 void pft_note_u64(struct pft_writer *w, struct pft_seq *s, const char *key, uint64_t value)
 {
-	const struct pft_text *known = pft_intern(w, s, PFT_KEYS, pft_str(key));
+	const struct pft_text *known = pft_intern_own(w, s, PFT_KEYS, pft_str(key));
 
 	if (known)
 		note_varint(w, known->iid, NOTE_UINT, value);
@@ -539,12 +549,13 @@ void pft_value_double(struct pft_writer *w, double value)
 
 void pft_put(struct pft_writer *w, struct pft_seq *s, uint64_t time)
 {
-	size_t event = w->event.len, interned = w->interned.len;
+	size_t event = w->event.len, fresh = s->fresh.len;
 	uint8_t *p;
 
 	if (time < s->last)
 		time = s->last;
-	p = room(w, &w->packet, event + interned + 6 * PB_MAX_VARINT);
+	w->newest = time > w->newest ? time : w->newest;
+	p = room(w, &w->packet, event + fresh + 6 * PB_MAX_VARINT);
 	if (!p)
 		return;
 	*p++ = PACKET_TIME;
@@ -556,12 +567,12 @@ void pft_put(struct pft_writer *w, struct pft_seq *s, uint64_t time)
 	p = pb_varint_put_fast(p, event);
 	memcpy(p, w->event.data, event);
 	p += event;
-	if (interned) {
+	if (fresh) {
 		*p++ = PACKET_INTERNED;
-		p = pb_varint_put_fast(p, interned);
-		memcpy(p, w->interned.data, interned);
-		p += interned;
-		w->interned.len = 0;
+		p = pb_varint_put_fast(p, fresh);
+		memcpy(p, s->fresh.data, fresh);
+		p += fresh;
+		s->fresh.len = 0;
 	}
 	if (s->incremental) {
 		*p++ = PACKET_FLAGS;
