@@ -20,8 +20,6 @@
 #define CLOCK_OWN 64u
 #define CLOCK_BOOTTIME 6u
 #define CLOCK_REALTIME 1u
-/* Sequences begin their clock here, so that it does not matter in which order processes come. */
-#define CLOCK_ORIGIN_NS 1u
 
 enum { FLAG_CLEARED = 1, FLAG_NEEDS = 2 };
 
@@ -290,7 +288,7 @@ void pft_seq_open(struct pft_writer *w, struct pft_seq *s, bool incremental)
 	static const uint8_t category_tag = 0x0a;
 
 	*s = (struct pft_seq){.id = ++w->sequences, .incremental = incremental};
-	s->last = CLOCK_ORIGIN_NS;
+	s->last = PFT_ORIGIN_NS;
 	put_varint(w, &w->packet, 10, s->id);
 	put_varint(w, &w->packet, 13, FLAG_CLEARED);
 	put_varint(w, &w->packet, N_PACKET_DROPPED, 1);
@@ -309,7 +307,7 @@ void pft_seq_open(struct pft_writer *w, struct pft_seq *s, bool incremental)
 	}
 	put_packet(w);
 	if (incremental)
-		put_snapshot(w, s, CLOCK_ORIGIN_NS, w->offset, true);
+		put_snapshot(w, s, PFT_ORIGIN_NS, w->offset, true);
 }
 
 void pft_seq_free(struct pft_seq *s)

@@ -31,6 +31,9 @@ enum pft_category { PFT_RUNTIME = 1, PFT_DEVICE, PFT_DRIVER, PFT_MARK, PFT_CATEG
 
 enum pft_table { PFT_NAMES, PFT_KEYS, PFT_VALUES, PFT_TABLES };
 
+/* Sequences begin their clock here, so that it does not matter in which order processes come. */
+#define PFT_ORIGIN_NS 1u
+
 /* A sequence of packets in order of time.  With `incremental` it interns and counts time from packet to
  * packet; without it its packets stand alone. */
 struct pft_seq {
