@@ -311,7 +311,7 @@ static void put_inferred(
 	const struct pb_str *kind = s->special[KEY_LINK_KIND];
 	char name[64];
 
-	snprintf(name, sizeof(name), "%.*s (inferred)", 
+	snprintf(name, sizeof(name), "%.*s (inferred)",
 		kind ? (int)(kind->len < 32 ? kind->len : 32) : 4, kind ? kind->s : "link");
 	pft_event(p->w, PFT_INSTANT, track);
 	pft_category(p->w, PFT_DEVICE);

@@ -45,8 +45,8 @@ struct pft_host {
 	char *name;
 	struct pft_seq seq; /* CPUs */
 	uint32_t track, mean_track;
-	uint32_t *cpu_tracks; /* by number; PFT_CPUS */
-	uint64_t cpu_time;    /* of the samples that came last, epoch ns */
+	uint32_t *cpu_tracks;  /* by number; PFT_CPUS */
+	uint64_t cpu_time;     /* of the samples that came last, epoch ns */
 	struct map64 cpu_seen; /* epoch time of samples -> process they came with + 1 */
 	double cpu_sum;
 	uint32_t cpu_count;
