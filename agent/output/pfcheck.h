@@ -57,6 +57,7 @@ struct pfv_walk {
 	uint32_t packed_number;
 	uint8_t packed_wire;
 	bool damaged;
+	bool refused; /* a field was stepped over for its type or its text */
 };
 
 /* pfcheck_fields.c */

@@ -31,7 +31,7 @@ static void check_note(struct pfv_check *c, struct pfv_bytes bytes)
 		if (f.number == 1 || f.number == 17)
 			pfv_use(c, f.number == 1 ? PFV_KEYS : PFV_VALUES, f.value, f.bytes.at);
 	}
-	if (!named && !w.damaged)
+	if (!named && !w.damaged && !w.refused)
 		pfv_say(c, PFV_NO_NAME, bytes.at, "an annotation");
 	if (values > 1)
 		pfv_say(c, PFV_NOTE_VALUES, bytes.at, "an annotation of %u values", values);
@@ -136,7 +136,7 @@ void pfv_event(struct pfv_check *c, struct pfv_bytes bytes, bool has_time, uint6
 		return;
 	if (e.type < TYPE_BEGIN || e.type > TYPE_COUNTER)
 		pfv_say(c, PFV_NO_TYPE, bytes.at, "type %llu", (unsigned long long)e.type);
-	if ((e.type == TYPE_BEGIN || e.type == TYPE_INSTANT) && !e.has_name)
+	if ((e.type == TYPE_BEGIN || e.type == TYPE_INSTANT) && !e.has_name && !w.refused)
 		pfv_say(c, PFV_NO_NAME, bytes.at, "%s",
 			e.type == TYPE_BEGIN ? "a slice" : "an instant");
 	t = pfv_track_find(c, e.track);

@@ -206,11 +206,13 @@ static bool accept(struct pfv_walk *w, const struct pfv_field *f, enum type type
 		return true;
 	}
 	if (wire != wires[type]) {
+		w->refused = true;
 		pfv_say(w->check, PFV_WIRE_TYPE, f->bytes.at, "field %u has wire type %u, not %u",
 			f->number, wire, wires[type]);
 		return false;
 	}
 	if (type == T_TEXT && !is_text(f->bytes)) {
+		w->refused = true;
 		pfv_say(w->check, PFV_NOT_UTF8, f->bytes.at, "field %u", f->number);
 		return false;
 	}

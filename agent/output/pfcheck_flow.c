@@ -41,12 +41,15 @@ static void check_flow(struct pfv_check *c, const struct pfv_flow *f, bool has_t
 	c->error = c->error ? c->error : rc;
 }
 
+/* Those passed on first: what is terminated too has a begin then. */
 static int by_id(const void *a, const void *b)
 {
 	const struct pfv_flow *x = a, *y = b;
 
 	if (x->id != y->id)
 		return x->id < y->id ? -1 : 1;
+	if (x->terminates != y->terminates)
+		return x->terminates ? 1 : -1;
 	return x->at != y->at ? (x->at < y->at ? -1 : 1) : 0;
 }
 

@@ -73,7 +73,7 @@ static void define(struct pfv_check *c, unsigned table, struct pfv_bytes bytes)
 		hash = XXH3_64bits(f.bytes.data, f.bytes.len) & HASH_MASK;
 		has_text = true;
 	}
-	if (!has_text && !w.damaged)
+	if (!has_text && !w.damaged && !w.refused)
 		pfv_say(c, PFV_IID_EMPTY, bytes.at, "%s %llu", tables[table].name,
 			(unsigned long long)iid);
 	if (iid == 0) {
