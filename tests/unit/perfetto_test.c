@@ -2,7 +2,41 @@
 /*
  * perfetto_test.c - what of a trace stands where in the Perfetto file.
  */
+#include "proto/varint_fast.h"
 #include "tests/unit/perfetto_fixture.h"
+
+TEST("perfetto: fields have the numbers and types that proto/perfetto_subset.proto has",
+	"[perfetto]")
+{
+#define FIELD(id, message, name, number, wire) \
+	{&perfetto__protos__##message##__descriptor, #name, number, WIRE_##wire},
+	static const struct {
+		const ProtobufCMessageDescriptor *message;
+		const char *name;
+		uint32_t number;
+		unsigned wire;
+	} fields[] = {
+#include "agent/output/perfetto_fields.def"
+	};
+#undef FIELD
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(
+			fields[i].message, fields[i].name);
+		unsigned wire;
+
+		test_info("%s.%s", fields[i].message->name, fields[i].name);
+		REQUIRE(f);
+		CHECK_EQ(f->id, fields[i].number);
+		wire = f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_BYTES ||
+				       f->type == PROTOBUF_C_TYPE_MESSAGE
+			       ? WIRE_LEN
+		       : f->type == PROTOBUF_C_TYPE_FIXED64 || f->type == PROTOBUF_C_TYPE_DOUBLE
+			       ? WIRE_FIXED64
+			       : WIRE_VARINT;
+		CHECK_EQ(wire, fields[i].wire);
+	}
+}
 
 /* ---- tests ------------------------------------------------------------------------------------- */
 
