@@ -17,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/output/event_kind.h"
 #include "agent/output/perfetto_process.h"
 #include "vmlinux/ioctl_table.h"
 
 #define FLOWS_MAX 8u
 #define STEPS_MAX 4096u
-#define CALL_TYPE 1000u /* event types from here on are driver calls */
 
 /* Attributes that are looked at, as `aux` of their text in PFT_KEYS. */
 enum key {
@@ -102,7 +102,7 @@ struct name {
 	struct pb_str text;
 	uint32_t iid;  /* 0: the text has no number, it is written out */
 	uint32_t call; /* of a driver call: its request's place + 1 */
-	char number[24];
+	char number[EVENT_NAME];
 };
 
 static void name_call(struct pft_process *p, struct name *n)
@@ -129,7 +129,7 @@ static void name_of(struct pft_process *p, const struct shown *s, struct name *n
 	const struct trace_event_info *info = trace_event_info(e->event_type);
 
 	n->iid = n->call = 0;
-	if (!s->is_call && !s->is_mark && info) {
+	if (!s->is_call && !s->is_mark && info && (e->event_type || !e->hint.len)) {
 		uint32_t *iid = &p->type_names[e->event_type];
 		struct pft_text *text;
 
@@ -140,11 +140,7 @@ static void name_of(struct pft_process *p, const struct shown *s, struct name *n
 		n->iid = *iid;
 		return;
 	}
-	n->text = e->hint;
-	if (!e->hint.len) {
-		snprintf(n->number, sizeof(n->number), "type_%u", e->event_type);
-		n->text = pft_str(n->number);
-	}
+	n->text = event_name(e, n->number);
 	name_call(p, n);
 }
 
@@ -591,14 +587,13 @@ static int at_instant(struct pft_process *p, struct shown *s)
 
 int pft_process_event(struct pft_process *p, const struct ntrace_event_view *e)
 {
-	const struct trace_event_info *info = trace_event_info(e->event_type);
+	enum event_kind kind = event_kind(e);
 	struct shown s = {.e = e, .time = pft_boot(p->w, e->timestamp)};
-	bool has_hint = e->hint.len && (e->event_type == 0 || e->event_type >= TRACE_TYPE_COUNT);
 	int rc = 0;
 
-	s.is_mark = has_hint && e->thread_id == 0 && e->phase == PHASE_INSTANT;
-	s.is_call = (has_hint || e->event_type >= CALL_TYPE) && !s.is_mark;
-	s.is_device = !s.is_call && !s.is_mark && info && info->category == TRACE_HARDWARE;
+	s.is_mark = kind == EVENT_MARK;
+	s.is_call = kind == EVENT_DRIVER;
+	s.is_device = kind == EVENT_DEVICE;
 	if (s.is_device || s.is_mark)
 		find_special(p, &s);
 	if (e->phase == PHASE_START)

@@ -368,3 +368,21 @@ TEST("perfetto: what cannot be written is told apart from what cannot be read", 
 	free(error);
 	scratch_remove(&s);
 }
+
+TEST("perfetto: a span that was seen from outside is none of the driver, and goes by its hint",
+	"[perfetto]")
+{
+	static const struct row rows[] = {
+		START_(0, 1ull << 62 | 5, 10, "", "outside"),
+		START_(0, 1ull << 63 | 6, 20, "", "ioctl"),
+		STOP_(0, 1ull << 63 | 6, 30, "", "ioctl"),
+		STOP_(0, 1ull << 62 | 5, 40, "", "outside"),
+	};
+	struct exported *x = EXPORT(rows);
+
+	REQUIRE(x);
+	CHECK_STR(story(x, "thread 10"), "<10:outside <20:ioctl >30 >40 ");
+	CHECK_STR(named(x, "outside", 0)->category, "runtime");
+	CHECK_STR(named(x, "ioctl", 0)->category, "driver");
+	exported_free(x);
+}
