@@ -332,23 +332,42 @@ static bool is_gone(void *arg)
 	return kill(*(pid_t *)arg, 0) < 0;
 }
 
-static int count_programs(void)
-{
-	FILE *p =
-		popen("bpftool prog show | grep -cE ' name (enter_ioctl|exit_ioctl|follow_)'", "r");
-	int n = -1;
+#define MAX_PROGRAMS 32
 
-	if (p) {
-		if (fscanf(p, "%d", &n) != 1)
-			n = -1;
-		pclose(p);
-	}
-	return n;
+/* BPF programs that a process holds, by their ids. */
+struct programs {
+	unsigned id[MAX_PROGRAMS];
+	size_t count;
+};
+
+static struct programs programs_of(pid_t pid)
+{
+	struct programs p = {0};
+	unsigned id;
+	char command[80];
+	FILE *f;
+
+	snprintf(command, sizeof(command), "sed -n 's/^prog_id://p' /proc/%d/fdinfo/*", (int)pid);
+	f = popen(command, "r");
+	while (f && p.count < MAX_PROGRAMS && fscanf(f, "%u", &id) == 1)
+		p.id[p.count++] = id;
+	if (f)
+		pclose(f);
+	return p;
 }
 
 static bool no_programs(void *arg)
 {
-	return count_programs() == *(int *)arg;
+	const struct programs *p = arg;
+	char command[80];
+
+	for (size_t i = 0; i < p->count; i++) {
+		snprintf(command, sizeof(command), "bpftool prog show id %u >/dev/null 2>&1",
+			p->id[i]);
+		if (system(command) == 0)
+			return false;
+	}
+	return true;
 }
 
 TEST("record: when the recorder is killed the workload runs on, and the recording is salvaged",
@@ -360,10 +379,11 @@ TEST("record: when the recorder is killed the workload runs on, and the recordin
 	if (recording_lacks())
 		SKIP(recording_lacks());
 	REQUIRE(session_open(&s));
-	int programs = count_programs();
 	pid_t agent = record_start(&s, "3000");
 	CHECK(program_until(recording_grew, &s, 30));
-	CHECK(count_programs() > programs);
+	struct programs programs = programs_of(agent);
+	CHECK(programs.count > 0);
+	CHECK(!no_programs(&programs));
 	pid_t work = program_child(agent);
 	uint64_t killed = now_ns();
 	kill(agent, SIGKILL);
