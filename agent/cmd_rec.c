@@ -148,6 +148,8 @@ static const struct argp cut_argp = {cut_options, parse, "-o DIR REC",
 
 static int refuse(const char *name, const char *path, int error)
 {
+	if (agent_wrong_kind(name, path, FILE_UNTOLD))
+		return EXIT_USAGE;
 	agent_message("%s: %s: %s", name, path, report_reason(error));
 	return agent_exit_for_input(error);
 }
