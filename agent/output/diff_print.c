@@ -9,6 +9,7 @@
 #include "agent/output/canon.h"
 #include "agent/output/diff.h"
 #include "agent/output/json_out.h"
+#include "agent/output/summary_text.h"
 #include "runtime/base/file.h"
 
 static const char sides[2] = {'A', 'B'};
@@ -131,20 +132,18 @@ static struct changed *changed_durations(
 static void text_stats(FILE *f, const struct durations *of)
 {
 	struct duration_stats st = duration_stats(of);
+	char buf[SUMMARY_TEXT];
 
 	fprintf(f, "  n %" PRIu64, st.n);
-	for (int j = 0; j < STAT_COUNT; j++) {
-		if (st.has[j])
-			fprintf(f, "  %s %" PRIu64, duration_stat_name(j), st.ns[j]);
-		else
-			fprintf(f, "  %s -", duration_stat_name(j));
-	}
+	for (int j = 0; j < STAT_COUNT; j++)
+		fprintf(f, "  %s %s", duration_stat_name(j),
+			st.has[j] ? summary_ns_text(st.ns[j], buf) : "-");
 	fputc('\n', f);
 }
 
 static void text_durations(FILE *f, const struct diff *d, const struct diff_options *options)
 {
-	struct section s = {f, "durations in ns, the largest change first:", false};
+	struct section s = {f, "durations, the largest change first:", false};
 	size_t count;
 	_cleanup_free_ struct changed *list = changed_durations(d, options, &count);
 
