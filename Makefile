@@ -176,7 +176,7 @@ install: all
 	$(Q)printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include/ntrace' \
 		'libdir=$${prefix}/lib/ntrace' '' 'Name: ntrace-nrt' 'Version: $(VERSION)' \
 		'Description: Neuron runtime of ntrace, in its private directory' \
-		'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lnrt -Wl,-rpath,$${libdir}' \
+		'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lnrt -Wl,-rpath,$(PREFIX)/lib/ntrace' \
 		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/ntrace-nrt.pc
 	$(Q)install -m 644 LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/ntrace
 	$(Q)sed -e 's,docs/\([a-z-]*\.md\),\1,g' -e 's,man docs/man/\([a-z-]*\)\.1,man \1,g' README.md \
@@ -184,7 +184,7 @@ install: all
 	$(Q)for page in ntrace ntrace-vdev; do sed 's,docs/\([a-z-]*\.md\),$(PREFIX)/share/doc/ntrace/\1,' \
 		docs/man/$$page.1 >$(DESTDIR)$(PREFIX)/share/man/man1/$$page.1 || exit; done
 	@echo 'installed in $(DESTDIR)$(PREFIX).  To compile and link a program:'
-	@echo '  gcc program.c $$(PKG_CONFIG_PATH=$(PREFIX)/lib/pkgconfig pkg-config --cflags --libs ntrace-nrt) -o program'
+	@echo '  gcc program.c $$(PKG_CONFIG_PATH=$(DESTDIR)$(PREFIX)/lib/pkgconfig $(if $(DESTDIR),PKG_CONFIG_SYSROOT_DIR=$(DESTDIR) )pkg-config --cflags --libs ntrace-nrt) -o program'
 
 clean:
 	$(Q)rm -rf $(BUILD)

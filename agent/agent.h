@@ -6,6 +6,9 @@
 #define NTRACE_AGENT_H
 
 #include <argp.h>
+#include <stdbool.h>
+
+#include "agent/output/file_kind.h"
 
 enum agent_exit {
 #define EXIT_CODE(id, number, text) EXIT_##id = (number),
@@ -45,6 +48,10 @@ int agent_no_memory(const char *name);
  */
 void agent_parse(const struct argp *argp, const char *name, int argc, char **argv, int in_order,
 	void *input);
+
+/* Is the file at path plainly of another kind than `wanted`?  Then that is said, and the exit code is
+ * EXIT_USAGE. */
+bool agent_wrong_kind(const char *command, const char *path, enum file_kind wanted);
 
 /* The exit code for a negative errno met while reading input. */
 int agent_exit_for_input(int error);

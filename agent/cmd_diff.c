@@ -23,14 +23,14 @@ struct diff_args {
 	struct diff_options options;
 };
 
-enum { OPT_TOLERANCE = 256, OPT_IGNORE_TIMES, OPT_JSON };
+enum { OPT_TOLERANCE = 256, OPT_IGNORE_TIMES };
 
 static const struct argp_option options[] = {
 	{"tolerance", OPT_TOLERANCE, "PERCENT", 0,
 		"By how much of A's the durations of B may deviate, e.g. 10% (default: 0)", 0},
 	{"ignore-times", OPT_IGNORE_TIMES, 0, 0,
 		"Compare names, order, nesting and attributes only, thread by thread", 0},
-	{"json", OPT_JSON, 0, 0, "Print one JSON object", 0},
+	{"json", 'j', 0, 0, "Print one JSON object", 0},
 	{0},
 };
 
@@ -61,7 +61,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_IGNORE_TIMES:
 		a->options.ignore_times = true;
 		return 0;
-	case OPT_JSON:
+	case 'j':
 		a->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
@@ -248,6 +248,9 @@ int cmd_diff(int argc, char **argv)
 	int code;
 
 	agent_parse(&argp, "ntrace diff", argc, argv, 0, &a);
+	if (agent_wrong_kind("diff", a.path[0], FILE_NTRACE) ||
+		agent_wrong_kind("diff", a.path[1], FILE_NTRACE))
+		return EXIT_USAGE;
 	code = find(a.path[0], &set[0]);
 	if (code == EXIT_OK)
 		code = find(a.path[1], &set[1]);

@@ -69,7 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp = {options, parse, "DIR|REC",
+static const struct argp argp = {options, parse, "-o FILE DIR|REC",
 	"Writes the trace in DIR (merged files), or that of the recording REC, as a file that "
 	"another "
 	"program shows.",
@@ -137,6 +137,8 @@ int cmd_export(int argc, char **argv)
 			"output)");
 		return EXIT_USAGE;
 	}
+	if (agent_wrong_kind("export", a.path, FILE_NTRACE))
+		return EXIT_USAGE;
 	bool to_stdout = !strcmp(a.out, "-");
 	if (to_stdout && isatty(STDOUT_FILENO)) {
 		agent_message(

@@ -139,7 +139,7 @@ static const struct argp info_argp = {info_options, parse, "REC",
 static const struct argp verify_argp = {verify_options, parse, "REC",
 	"Reads all of the recording REC and checks it: frames, footer, ledger, sequence numbers.",
 	0, 0, 0};
-static const struct argp cut_argp = {cut_options, parse, "REC",
+static const struct argp cut_argp = {cut_options, parse, "-o DIR REC",
 	"Makes a recording of a part of REC.  A span is kept whole when any part of it lies in the "
 	"time that is wanted.",
 	0, 0, 0};
@@ -148,6 +148,8 @@ static const struct argp cut_argp = {cut_options, parse, "REC",
 
 static int refuse(const char *name, const char *path, int error)
 {
+	if (agent_wrong_kind(name, path, FILE_UNTOLD))
+		return EXIT_USAGE;
 	agent_message("%s: %s: %s", name, path, report_reason(error));
 	return agent_exit_for_input(error);
 }
@@ -243,6 +245,95 @@ static int rec_verify(int argc, char **argv)
 	return rc;
 }
 
+/* ", of processes 4711, 4712" */
+static void print_found(FILE *f, const char *what, const struct rec_cut_found *found)
+{
+	if (found->count == 0)
+		return;
+	fprintf(f, "%s", what);
+	for (unsigned i = 0; i < found->count; i++)
+		fprintf(f, "%s%" PRIu32, i ? ", " : " ", found->values[i]);
+	if (found->more)
+		fprintf(f, " and others");
+}
+
+static void print_seconds(FILE *f, uint64_t ns)
+{
+	fprintf(f, "%" PRIu64 ".%09" PRIu64, ns / 1000000000u, ns % 1000000000u);
+}
+
+/* What the recording holds, as a text to be freed; NULL: no memory. */
+static char *covered_text(const struct rec_cut_result *r)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return NULL;
+	fprintf(f, "records");
+	if (r->begin_ns && r->begin_ns <= r->first_ns) {
+		fprintf(f, " from ");
+		print_seconds(f, r->first_ns - r->begin_ns);
+		fprintf(f, " to ");
+		print_seconds(f, r->last_ns - r->begin_ns);
+		fprintf(f, " s");
+	}
+	print_found(f, ", of process", &r->pids);
+	print_found(f, ", of core", &r->cores);
+	if (fclose(f) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* Why there is no cut; the exit code. */
+static int cut_refused(
+	const struct rec_args *a, const char *path, const struct rec_cut_result *r, int error)
+{
+	_cleanup_free_ char *covered = NULL;
+
+	switch (error) {
+	case -EEXIST:
+		agent_message("rec cut: %s exists already", path);
+		return EXIT_ENVIRONMENT;
+	case -ENODATA:
+		agent_message("rec cut: %s holds no clock snapshot, so no time in it can be told",
+			a->rec);
+		return EXIT_DATA;
+	case -ERANGE:
+		agent_message("rec cut: --from must be before --to");
+		return EXIT_USAGE;
+	case -EFBIG:
+		agent_message("rec cut: %s: its header is too long to be rewritten", a->rec);
+		return EXIT_DATA;
+	case -ENOMSG:
+		covered = covered_text(r);
+		agent_message(
+			"rec cut: nothing of %s is wanted, so nothing was written; it holds %s",
+			a->rec, covered ? covered : "other records");
+		return EXIT_NO;
+	default:
+		return refuse("rec cut", a->rec, error);
+	}
+}
+
+/* Names what was asked for and is not there. */
+static void warn_absent(const char *rec, const char *what, const uint32_t *choices, unsigned count,
+	const struct rec_cut_found *found)
+{
+	for (unsigned i = 0; i < count; i++) {
+		bool there = found->more;
+
+		for (unsigned k = 0; k < found->count && !there; k++)
+			there = found->values[k] == choices[i];
+		if (!there)
+			agent_message(
+				"rec cut: %s has no records of %s %" PRIu32, rec, what, choices[i]);
+	}
+}
+
 static int cut_into(const struct rec_args *a, const char *path)
 {
 	struct rec_cut_result r;
@@ -256,17 +347,10 @@ static int cut_into(const struct rec_args *a, const char *path)
 	rc = rec_cut(a->rec, path, &a->cut, &r);
 	if (rc < 0)
 		file_mkdirs_undo(a->out, made);
-	if (rc == -EEXIST) {
-		agent_message("rec cut: %s exists already", path);
-		return EXIT_ENVIRONMENT;
-	}
-	if (rc == -ENODATA) {
-		agent_message("rec cut: %s holds no clock snapshot, so no time in it can be told",
-			a->rec);
-		return EXIT_DATA;
-	}
 	if (rc < 0)
-		return refuse("rec cut", a->rec, rc);
+		return cut_refused(a, path, &r, rc);
+	warn_absent(a->rec, "process", a->cut.pids, a->cut.pid_count, &r.pids);
+	warn_absent(a->rec, "core", a->cut.cores, a->cut.core_count, &r.cores);
 	if (r.in_work)
 		agent_message("rec cut: %s is still being written; this is a cut of what there was "
 			      "so far",

@@ -64,7 +64,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp replay_argp = {options, parse, "REC",
+static const struct argp replay_argp = {options, parse, "-o DIR REC",
 	"Merges the recording REC (a directory `recording`, or one that holds it) again and writes "
 	"the "
 	"same bytes that `record` wrote.",
@@ -124,6 +124,10 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 		return code;
 	int rc = merge_recording(a->rec, a->out, &how, &m, &error);
 
+	if (rc < 0 && agent_wrong_kind(name, a->rec, FILE_UNTOLD)) {
+		merge_result_free(&m);
+		return EXIT_USAGE;
+	}
 	if (rc < 0) {
 		agent_message("%s: %s: %s", name, a->rec, error ? error : report_reason(rc));
 		merge_result_free(&m);

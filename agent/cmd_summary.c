@@ -77,6 +77,8 @@ int cmd_summary(int argc, char **argv)
 	int rc, code;
 
 	agent_parse(&argp, "ntrace summary", argc, argv, 0, &a);
+	if (agent_wrong_kind("summary", a.path, FILE_NTRACE))
+		return EXIT_USAGE;
 	how.cancel = interrupt_arm();
 	struct feed_sink sink = summary_sink(&s);
 	rc = feed_trace(a.path, &how, &sink, &error);

@@ -91,6 +91,8 @@ int cmd_verify(int argc, char **argv)
 	struct stat st;
 
 	agent_parse(&argp, "ntrace verify", argc, argv, 0, &a);
+	if (agent_wrong_kind("verify", a.path, FILE_PERFETTO))
+		return EXIT_USAGE;
 	bool is_stdin = !strcmp(a.path, "-");
 	_cleanup_close_ int fd = is_stdin ? dup(STDIN_FILENO) : open(a.path, O_RDONLY | O_CLOEXEC);
 	int rc = fd < 0 ? -errno : 0;

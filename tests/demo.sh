@@ -1,6 +1,6 @@
 #!/bin/sh
 # The demo: a private virtual device, a workload on it, and what ntrace recorded.
-# Leaves only its output directory.  Usage: BUILD=build tests/demo.sh [DIR]     default: build/demo
+# Leaves only its output directory, and makes that anew.  Usage: BUILD=build tests/demo.sh [DIR]     default: build/demo
 cd "$(dirname "$0")/.." || exit 3
 BUILD=${BUILD:-build}
 case $BUILD in
@@ -33,15 +33,21 @@ ntrace summary "$out" || exit
 say "ten lines of the timeline (ntrace dump --text $leaf/ntrace.pb)"
 ntrace dump --text "$leaf/ntrace.pb" | grep -n '' | grep -A9 'nrt_execute' | sed 's/^[0-9]*[:-]//' | head -10
 
+own=$(dirname "$out")
+free() { # a name that nothing has
+	name=$own/$1 n=2
+	while [ -e "$name" ]; do name=$own/$1_$n n=$((n + 1)); done
+	echo "$name"
+}
 say "how to go on, from $PWD"
 cat <<END
 PATH=$bin:\$PATH
 # the same as JSON lines
 ntrace dump $leaf/ntrace.pb | head
 # the same bytes from the recording
-ntrace replay $out -o $out/again
-# your own program in place of inference
-ntrace-vdev -- ntrace record -o $out/mine -- $BUILD/workloads/inference --executions 3
+ntrace replay $out -o $(free again)
+# your own program in place of inference; what is below $out is deleted by the next demo
+ntrace-vdev -- ntrace record -o $(free mine) -- $BUILD/workloads/inference --executions 3
 # all commands; the manual is docs/man/ntrace.1
 ntrace --help
 END

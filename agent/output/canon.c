@@ -109,9 +109,13 @@ static const struct attr_row *attr_find(struct pb_str key)
 	return NULL;
 }
 
-static bool is_time(struct pb_str key)
+#define KEY(literal) ((struct pb_str){literal, sizeof(literal) - 1})
+
+/* Times, and the number of driver calls, as those that read clocks are among them. */
+static bool is_chance(struct pb_str key)
 {
-	return key.len > 3 && !memcmp(key.s + key.len - 3, "_ns", 3);
+	return (key.len > 3 && !memcmp(key.s + key.len - 3, "_ns", 3)) ||
+	       compare_text(key, KEY("driver.ioctls")) == 0;
 }
 
 /* A decimal number, perhaps negative, or 0x...; false for any other text. */
@@ -152,12 +156,22 @@ static int thread_number(struct canon *c, uint32_t thread_id, uint64_t *ret)
 	return found ? 0 : map64_put(&c->threads, thread_id, *ret);
 }
 
-/* A hardware event carries the thread that collected it; it happened on the core's own time. */
-static bool is_hardware(const struct ntrace_event_view *e)
+bool canon_is_hardware(const struct ntrace_event_view *e)
 {
 	const struct trace_event_info *info = e->hint.len ? NULL : trace_event_info(e->event_type);
 
 	return info && info->category == TRACE_HARDWARE;
+}
+
+int canon_name_threads(struct canon *c, const struct map64 *numbers)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && numbers->bits && i <= map64_mask(numbers); i++)
+		if (numbers->entries[i].key)
+			rc = map64_put(
+				&c->threads, numbers->entries[i].key, numbers->entries[i].value);
+	return rc;
 }
 
 static uint64_t lane_of(const struct ntrace_event_view *e, uint64_t thread)
@@ -285,7 +299,7 @@ static int add_attr(struct canon *c, const struct ntrace_event_view *e, const st
 	struct canon_field *f;
 	uint64_t value;
 
-	if (c->structure && is_time(a->key))
+	if (c->structure && is_chance(a->key))
 		return 0;
 	f = add(ret, a->key, CANON_STRING);
 	if (!row || !number(a->value, &value)) {
@@ -320,8 +334,6 @@ static void sort_attrs(const struct ntrace_event_view *e, const struct pb_attr *
 		order[k] = &e->attrs[i];
 	}
 }
-
-#define KEY(literal) ((struct pb_str){literal, sizeof(literal) - 1})
 
 static void add_times(struct canon *c, const struct ntrace_event_view *e, struct canon_event *ret)
 {
@@ -366,7 +378,7 @@ static int add_ids(struct canon *c, const struct ntrace_event_view *e, struct ca
 int canon_make(struct canon *c, const struct ntrace_event_view *e, struct canon_event *ret)
 {
 	const struct pb_attr *order[NTRACE_EVENT_MAX_ATTRS];
-	bool of_core = c->structure && is_hardware(e);
+	bool of_core = c->structure && canon_is_hardware(e);
 	uint64_t thread;
 	int rc = thread_number(c, of_core ? 0 : e->thread_id, &thread);
 
@@ -387,10 +399,14 @@ int canon_make(struct canon *c, const struct ntrace_event_view *e, struct canon_
 	return rc;
 }
 
+/* A register is read for the device's clock, and again when the reading was interrupted: how often is
+ * chance. */
 bool canon_is_clock(const struct ntrace_event_view *e)
 {
+	if (e->hint.len && e->thread_id)
+		return compare_text(e->hint, KEY("BAR_READ")) == 0;
 	if (e->hint.len)
-		return e->thread_id == 0 && compare_text(e->hint, KEY("clock_step")) == 0;
+		return compare_text(e->hint, KEY("clock_step")) == 0;
 	return e->event_type == TRACE_TIMESTAMP_SYNC;
 }
 

@@ -80,8 +80,15 @@ struct canon {
 void canon_init(struct canon *c, bool structure);
 void canon_free(struct canon *c);
 
-/* Is this event a reading of a clock?  Those have no part in a comparison without times. */
+/* Gives threads (id -> number) their numbers before the first event; others follow on.  0 or -ENOMEM. */
+int canon_name_threads(struct canon *c, const struct map64 *numbers);
+
+/* Is this event a reading of a clock, or a call that makes one?  Those have no part in a comparison
+ * without times. */
 bool canon_is_clock(const struct ntrace_event_view *e);
+
+/* A hardware event carries the thread that collected it; it happened on the core's own time. */
+bool canon_is_hardware(const struct ntrace_event_view *e);
 
 /* The name that a person knows the event by: its hint, else its type's; "type N" into buf. */
 struct pb_str canon_name(const struct ntrace_event_view *e, char buf[CANON_TEXT]);

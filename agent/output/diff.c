@@ -6,7 +6,7 @@
  * times each lane has an order of its own, and which lane comes first is chance: what one side has read
  * of a lane and the other has not yet waits in the lane's queue as a digest and an index.  Only when
  * all is read is it known which difference comes first; the files are then read again up to it, to say
- * in words what differs.
+ * in words what differs.  Before it all, threads are paired (diff_threads.h).
  */
 #include "agent/output/diff.h"
 
@@ -16,6 +16,7 @@
 #include <xxhash.h>
 
 #include "agent/output/canon.h"
+#include "agent/output/diff_threads.h"
 #include "agent/output/trace_read.h"
 #include "runtime/base/file.h"
 
@@ -47,8 +48,9 @@ struct compare {
 	struct diff *d;
 	bool structure, durations; /* see struct diff_options */
 	struct input in[2];
-	struct map64 names; /* hash -> place in d->names */
-	struct map64 lanes; /* lane -> place in lane */
+	struct map64 threads; /* of B -> the numbers of their likes in A; empty with times */
+	struct map64 names;   /* hash -> place in d->names */
+	struct map64 lanes;   /* lane -> place in lane */
 	struct lane *lane;
 	size_t lane_count;
 	bool present[2]; /* of the first difference so far */
@@ -303,6 +305,12 @@ static int describe(
 	return 0;
 }
 
+static int init_canon(struct compare *c, unsigned side)
+{
+	canon_init(&c->in[side].canon, c->structure);
+	return side ? canon_name_threads(&c->in[side].canon, &c->threads) : 0;
+}
+
 /* Reads a side again, up to the event with this index (from 1). */
 static int describe_side(struct compare *c, unsigned side, const char *file)
 {
@@ -311,8 +319,9 @@ static int describe_side(struct compare *c, unsigned side, const char *file)
 
 	trace_read_close(&in->read);
 	canon_free(&in->canon);
-	canon_init(&in->canon, c->structure);
-	rc = trace_read_open(&in->read, file);
+	rc = init_canon(c, side);
+	if (rc == 0)
+		rc = trace_read_open(&in->read, file);
 	while (rc >= 0 && in->read.count < c->index[side]) {
 		rc = trace_read_next(&in->read, &in->event);
 		if (rc == 0)
@@ -352,16 +361,16 @@ static void sort_durations(struct diff *d)
 
 static int open_both(struct compare *c, const struct diff_side side[2], struct diff_fault *fault)
 {
-	for (unsigned s = 0; s < 2; s++) {
-		int rc = trace_read_open(&c->in[s].read, side[s].file);
+	int rc = 0;
 
-		if (rc < 0) {
+	for (unsigned s = 0; s < 2 && rc == 0; s++) {
+		rc = trace_read_open(&c->in[s].read, side[s].file);
+		if (rc < 0)
 			fault->path = strdup(side[s].file);
-			return rc;
-		}
-		canon_init(&c->in[s].canon, c->structure);
+		else
+			rc = init_canon(c, s);
 	}
-	return 0;
+	return rc;
 }
 
 static void compare_free(struct compare *c)
@@ -374,6 +383,7 @@ static void compare_free(struct compare *c)
 	for (size_t i = 0; i < c->lane_count; i++)
 		free(c->lane[i].queue);
 	free(c->lane);
+	map64_free(&c->threads);
 	map64_free(&c->lanes);
 	map64_free(&c->names);
 	free(c);
@@ -393,7 +403,9 @@ int diff_traces(const struct diff_side side[2], const struct diff_options *optio
 	c->structure = options->ignore_times || options->tolerance > 0;
 	c->durations = !options->ignore_times;
 	c->in[0].read.fd = c->in[1].read.fd = -1;
-	rc = open_both(c, side, fault);
+	rc = c->structure ? diff_threads_pair(side, &c->threads, fault) : 0;
+	if (rc == 0)
+		rc = open_both(c, side, fault);
 	if (rc == 0)
 		rc = read_both(c, side, fault);
 	if (rc == 0)

@@ -3,7 +3,8 @@
  * diff.h - compares two ntrace.pb by meaning (canon.h says which), and the losses that the
  * trace_info.pb beside them tell of.
  *
- * Both files are read once from front to back, and up to the first difference a second time.  Memory
+ * Both files are read once from front to back, without times twice, and up to the first difference once
+ * more.  Memory
  * holds 8 bytes per span for the durations, 16 per event by which one side of a lane is ahead of the
  * other, and per open span, thread and name; ids as canon.h says.
  */

@@ -9,6 +9,8 @@
 #include "agent/output/canon.h"
 #include "agent/output/diff.h"
 #include "agent/output/json_out.h"
+#include "agent/output/summary_text.h"
+#include "runtime/base/file.h"
 
 static const char sides[2] = {'A', 'B'};
 
@@ -81,29 +83,75 @@ static void text_open(FILE *f, const struct diff *d)
 				d->names[i].name, d->names[i].open[0], d->names[i].open[1]);
 }
 
+/* The largest difference between two values of the distributions. */
+static uint64_t change(const struct diff_name *n)
+{
+	struct duration_stats a = duration_stats(&n->durations[0]);
+	struct duration_stats b = duration_stats(&n->durations[1]);
+	uint64_t most = 0;
+
+	for (int i = 0; i < STAT_COUNT; i++) {
+		uint64_t apart = a.ns[i] > b.ns[i] ? a.ns[i] - b.ns[i] : b.ns[i] - a.ns[i];
+
+		if (a.has[i] && b.has[i] && apart > most)
+			most = apart;
+	}
+	return most;
+}
+
+struct changed {
+	const struct diff_name *name;
+	uint64_t by;
+};
+
+/* By how much, then in order of appearance. */
+static int compare_changed(const void *a, const void *b)
+{
+	const struct changed *x = a, *y = b;
+
+	if (x->by != y->by)
+		return x->by < y->by ? 1 : -1;
+	return (x->name > y->name) - (x->name < y->name);
+}
+
+/* The names whose durations differ, the largest change first; to be freed, NULL: no memory or none. */
+static struct changed *changed_durations(
+	const struct diff *d, const struct diff_options *options, size_t *ret_count)
+{
+	struct changed *list = calloc(d->name_count + 1, sizeof(*list));
+
+	*ret_count = 0;
+	for (size_t i = 0; list && i < d->name_count; i++)
+		if (diff_durations_differ(&d->names[i], options))
+			list[(*ret_count)++] = (struct changed){&d->names[i], change(&d->names[i])};
+	if (list)
+		qsort(list, *ret_count, sizeof(*list), compare_changed);
+	return list;
+}
+
+static void text_stats(FILE *f, const struct durations *of)
+{
+	struct duration_stats st = duration_stats(of);
+	char buf[SUMMARY_TEXT];
+
+	fprintf(f, "  n %" PRIu64, st.n);
+	for (int j = 0; j < STAT_COUNT; j++)
+		fprintf(f, "  %s %s", duration_stat_name(j),
+			st.has[j] ? summary_ns_text(st.ns[j], buf) : "-");
+	fputc('\n', f);
+}
+
 static void text_durations(FILE *f, const struct diff *d, const struct diff_options *options)
 {
-	struct section s = {f, "durations in ns:", false};
+	struct section s = {f, "durations, the largest change first:", false};
+	size_t count;
+	_cleanup_free_ struct changed *list = changed_durations(d, options, &count);
 
-	for (size_t i = 0; i < d->name_count; i++) {
-		const struct diff_name *n = &d->names[i];
-
-		if (!diff_durations_differ(n, options))
-			continue;
+	for (size_t i = 0; i < count; i++)
 		for (unsigned k = 0; k < 2; k++) {
-			struct duration_stats st = duration_stats(&n->durations[k]);
-
-			fprintf(row(&s), "%-28s %c  n %" PRIu64, k ? "" : n->name, sides[k], st.n);
-			for (int j = 0; j < STAT_COUNT; j++) {
-				if (st.has[j])
-					fprintf(f, "  %s %" PRIu64, duration_stat_name(j),
-						st.ns[j]);
-				else
-					fprintf(f, "  %s -", duration_stat_name(j));
-			}
-			fputc('\n', f);
+			fprintf(row(&s), "%-28s %c", k ? "" : list[i].name->name, sides[k]);
+			text_stats(f, &list[i].name->durations[k]);
 		}
-	}
 }
 
 static void text_losses(FILE *f, const struct diff_side side[2], const struct diff *d)
@@ -166,7 +214,10 @@ void diff_print_text(FILE *f, const struct diff_side side[2], const struct diff 
 	const struct diff_options *options)
 {
 	for (unsigned k = 0; k < 2; k++)
-		fprintf(f, "%c: %s, %" PRIu64 " events\n", sides[k], side[k].file, d->events[k]);
+		fprintf(f, "%c: %s, %" PRIu64 " events%s\n", sides[k], side[k].file, d->events[k],
+			options->ignore_times || options->tolerance > 0
+				? ", readings of clocks not counted"
+				: "");
 	text_counts(f, d);
 	text_open(f, d);
 	text_durations(f, d, options);

@@ -186,9 +186,14 @@ static void print_event_text(FILE *f, struct text_state *s, const Ntff__NtraceEv
 	if (!s->any) {
 		s->first = e->timestamp;
 		s->any = true;
-		fprintf(f, "# seconds since the first event, thread, core (nd: the driver's), > "
-			   "start  "
-			   "< stop  . instant\n");
+		fprintf(f,
+			"# seconds since the first event, thread, core (nd: the driver's), > "
+			"start  "
+			"< stop  . instant\n"
+			"# the first event is at %" PRIu64
+			" (epoch ns; `rec cut` takes such times, "
+			"or seconds since the recording's start)\n",
+			e->timestamp);
 	}
 	uint64_t t = e->timestamp - s->first;
 	place_text(e, place);

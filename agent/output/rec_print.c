@@ -98,7 +98,7 @@ static void print_sources(FILE *f, const struct rec_summary *s)
 		else
 			fprintf(f, "runtime");
 		if (src->is_process) {
-			fprintf(f, ", pid %u ", src->process.pid);
+			fprintf(f, ", pid %u%s", src->process.pid, src->process.comm[0] ? " " : "");
 			plain(f, src->process.comm, sizeof(src->process.comm));
 		}
 		fprintf(f, ", %" PRIu64 " records\n", src->records);
@@ -244,7 +244,8 @@ static void json_sources(struct json_out *j, const struct rec_summary *s)
 		jout_key_unsigned(j, "source", src->source);
 		if (src->is_process) {
 			jout_key_unsigned(j, "pid", src->process.pid);
-			key_string(j, "comm", src->process.comm, sizeof(src->process.comm));
+			if (src->process.comm[0])
+				key_string(j, "comm", src->process.comm, sizeof(src->process.comm));
 		}
 		jout_key_unsigned(j, "records", src->records);
 		jout_end(j, '}');

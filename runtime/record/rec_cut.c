@@ -71,9 +71,20 @@ static bool core_wanted(const struct cutter *c, uint32_t core)
 	return core == TRACE_NC_UNKNOWN || chosen(c->o->cores, c->o->core_count, core);
 }
 
+static bool before_end(const struct cutter *c, uint64_t ns)
+{
+	return ns < c->ret->to_ns || c->ret->to_ns == UINT64_MAX;
+}
+
 static bool time_wanted(const struct cutter *c, uint64_t ns)
 {
-	return ns >= c->ret->from_ns && ns < c->ret->to_ns;
+	return ns >= c->ret->from_ns && before_end(c, ns);
+}
+
+/* Of a source that has ended: it must not hold the others back. */
+static bool watermark_wanted(const struct cutter *c, uint64_t ns)
+{
+	return ns == UINT64_MAX || time_wanted(c, ns);
 }
 
 static struct span_key runtime_key(uint16_t source, const struct trace_record *r)
@@ -87,6 +98,34 @@ static struct span_key call_key(const struct nev_ioctl *e)
 }
 
 /* ---- first pass --------------------------------------------------------------------------- */
+
+static void note_found(struct rec_cut_found *f, uint32_t value)
+{
+	if (f->count && f->values[f->newest] == value)
+		return;
+	for (unsigned i = 0; i < f->count; i++) {
+		if (f->values[i] == value) {
+			f->newest = i;
+			return;
+		}
+	}
+	f->more = f->count == CUT_MAX_CHOICES;
+	if (f->more)
+		return;
+	f->newest = f->count++;
+	f->values[f->newest] = value;
+}
+
+/* A record of the process from start to end. */
+static void note_covered(struct cutter *c, uint32_t pid, uint64_t start, uint64_t end)
+{
+	if (c->ret->last_ns == 0 || start < c->ret->first_ns)
+		c->ret->first_ns = start;
+	if (end > c->ret->last_ns)
+		c->ret->last_ns = end;
+	if (pid)
+		note_found(&c->ret->pids, pid);
+}
 
 /* A span that is all before, all after or all inside the time needs no entry. */
 static int note_span(struct cutter *c, struct span_key key, bool is_start, uint64_t ns)
@@ -108,7 +147,7 @@ static int note_span(struct cutter *c, struct span_key key, bool is_start, uint6
 		p->stop_block = c->block;
 		p->has_stop = true;
 	}
-	bool reaches = p->start < c->ret->to_ns && p->stop >= c->ret->from_ns &&
+	bool reaches = before_end(c, p->start) && p->stop >= c->ret->from_ns &&
 		       !(time_wanted(c, p->start) && time_wanted(c, p->stop));
 	if (p->has_start && p->has_stop && !reaches)
 		span_set_remove(&c->spans, p);
@@ -125,6 +164,9 @@ static int survey_runtime(struct cutter *c, const struct rec_frame *f, const uin
 		at += n;
 		c->seen++;
 		c->finished++;
+		note_covered(c, c->pids[f->source], r.timestamp_ns, r.timestamp_ns);
+		if (r.nc_idx != TRACE_NC_UNKNOWN)
+			note_found(&c->ret->cores, r.nc_idx);
 		if (time_wanted(c, r.timestamp_ns))
 			cut_blocks_want(&c->blocks, c->block);
 		if (r.phase == TRACE_START || r.phase == TRACE_STOP)
@@ -137,7 +179,7 @@ static int survey_runtime(struct cutter *c, const struct rec_frame *f, const uin
 /* Does any part of a finished call lie in the time? */
 static bool call_overlaps(const struct cutter *c, const struct nev_ioctl *e)
 {
-	return e->start_ns < c->ret->to_ns && records_call_end(e) >= c->ret->from_ns;
+	return before_end(c, e->start_ns) && records_call_end(e) >= c->ret->from_ns;
 }
 
 static int survey_kernel(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
@@ -151,6 +193,7 @@ static int survey_kernel(struct cutter *c, const struct rec_frame *f, const uint
 		c->seen++;
 		c->finished += done;
 		c->calls += done;
+		note_covered(c, e.tgid, e.start_ns, records_call_end(&e));
 		if (done ? call_overlaps(c, &e) : time_wanted(c, e.start_ns))
 			cut_blocks_want(&c->blocks, c->block);
 		if (!done || span_set_find(&c->spans, call_key(&e)))
@@ -191,7 +234,7 @@ static void survey_watermark(struct cutter *c, const struct rec_frame *f, const 
 	if (f->size < sizeof(ns))
 		return;
 	memcpy(&ns, payload, sizeof(ns));
-	if (time_wanted(c, ns))
+	if (watermark_wanted(c, ns))
 		cut_blocks_want(&c->blocks, c->block);
 }
 
@@ -290,6 +333,21 @@ static uint64_t to_boot(const struct cutter *c, struct cut_time t, uint64_t othe
 	}
 }
 
+static bool has_times(const struct cutter *c)
+{
+	return c->o->from.kind != CUT_OPEN || c->o->to.kind != CUT_OPEN;
+}
+
+/* Times of one kind can be compared where they lie outside of what BOOTTIME can say, too. */
+static bool backwards(const struct cutter *c)
+{
+	const struct cut_time *from = &c->o->from, *to = &c->o->to;
+
+	if (from->kind == CUT_OPEN || to->kind == CUT_OPEN)
+		return false;
+	return from->kind == to->kind ? from->ns >= to->ns : c->ret->from_ns >= c->ret->to_ns;
+}
+
 /* Finds the first clock snapshot that can be, as the merge does, and with it the time that is wanted. */
 static int find_time(struct cutter *c, struct rec_reader *r)
 {
@@ -297,15 +355,14 @@ static int find_time(struct cutter *c, struct rec_reader *r)
 	const uint8_t *payload;
 	int rc = 0;
 
-	if (c->o->from.kind != CUT_OPEN || c->o->to.kind != CUT_OPEN) {
-		while (!c->clock.known && (rc = rec_reader_next(r, &f, &payload)) > 0)
-			clock_map_find_frame(&c->clock, f, payload);
-		if (!c->clock.known)
-			return rc < 0 ? rc : -ENODATA;
-	}
+	while (!c->clock.known && (rc = rec_reader_next(r, &f, &payload)) > 0)
+		clock_map_find_frame(&c->clock, f, payload);
+	if (!c->clock.known && (rc < 0 || has_times(c)))
+		return rc < 0 ? rc : -ENODATA;
+	c->ret->begin_ns = c->clock.known ? c->clock.begin : 0;
 	c->ret->from_ns = to_boot(c, c->o->from, 0);
 	c->ret->to_ns = to_boot(c, c->o->to, UINT64_MAX);
-	return 0;
+	return backwards(c) ? -ERANGE : 0;
 }
 
 /* ---- second pass -------------------------------------------------------------------------- */
@@ -341,7 +398,7 @@ static bool record_wanted(const struct cutter *c, uint16_t source, const struct 
 	if (!p || r->phase > TRACE_STOP)
 		return false;
 	if (!p->has_start || !p->has_stop)
-		return r->phase == TRACE_START && r->timestamp_ns < c->ret->to_ns;
+		return r->phase == TRACE_START && before_end(c, r->timestamp_ns);
 	return true;
 }
 
@@ -372,7 +429,7 @@ static bool call_wanted(const struct cutter *c, const struct nev_ioctl *e)
 	if (e->hdr.type == NEV_IOCTL_DONE)
 		return call_overlaps(c, e);
 	return time_wanted(c, e->start_ns) ||
-	       (e->start_ns < c->ret->to_ns && span_set_find(&c->spans, call_key(e)));
+	       (before_end(c, e->start_ns) && span_set_find(&c->spans, call_key(e)));
 }
 
 static int cut_kernel(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
@@ -402,6 +459,8 @@ static int cut_header(struct cutter *c, const struct rec_frame *f, const uint8_t
 
 	if (rc == -ENOMEM)
 		return rc;
+	if (text && strlen(text) > REC_MAX_PAYLOAD)
+		return -EFBIG;
 	return text ? copy(c, f, text, strlen(text)) : copy(c, f, payload, f->size);
 }
 
@@ -451,7 +510,7 @@ static int cut_watermark(struct cutter *c, const struct rec_frame *f, const uint
 	if (f->size < sizeof(ns))
 		return 0;
 	memcpy(&ns, payload, sizeof(ns));
-	return time_wanted(c, ns) ? copy(c, f, payload, f->size) : 0;
+	return watermark_wanted(c, ns) ? copy(c, f, payload, f->size) : 0;
 }
 
 /* The newest counters of all sources, and what this cut leaves out. */
@@ -514,6 +573,11 @@ static int copy_frames(struct cutter *c, struct rec_reader *r)
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
+static bool chooses(const struct cutter *c)
+{
+	return has_times(c) || c->o->pid_count || c->o->core_count;
+}
+
 static int write_cut(struct cutter *c, struct rec_reader *r, const char *out_path)
 {
 	struct cut_output out;
@@ -524,6 +588,8 @@ static int write_cut(struct cutter *c, struct rec_reader *r, const char *out_pat
 	c->w = out.writer;
 	rc = copy_frames(c, r);
 	c->ret->left_out = c->seen - c->ret->kept;
+	if (rc == 0 && c->ret->kept == 0 && c->seen && chooses(c))
+		rc = -ENOMSG;
 	if (rc == 0)
 		rc = rec_writer_flush(c->w);
 	c->ret->bytes = rec_writer_bytes(c->w);

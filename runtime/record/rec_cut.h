@@ -33,20 +33,32 @@ struct rec_cut_options {
 	unsigned pid_count, core_count; /* 0: all */
 };
 
+/* Different values in order of appearance, as many as fit. */
+struct rec_cut_found {
+	uint32_t values[CUT_MAX_CHOICES];
+	unsigned count, newest;
+	bool more; /* there are others */
+};
+
 struct rec_cut_result {
-	uint64_t from_ns, to_ns; /* BOOTTIME */
+	uint64_t from_ns, to_ns; /* BOOTTIME; to_ns UINT64_MAX: no limit */
 	uint64_t kept, left_out; /* records */
 	uint64_t bytes;		 /* of the new recording */
 	bool in_work;		 /* the old one is still being written */
 	bool ended;
 	struct rec_damage damage; /* of the old one */
+	/* What the old one covers: BOOTTIME of its first clock snapshot (0: unknown) and of its
+	 * records (last_ns 0: it has none), their processes and the runtime's cores. */
+	uint64_t begin_ns, first_ns, last_ns;
+	struct rec_cut_found pids, cores;
 };
 
 /*
  * Writes the part of the recording at `path` to the directory `out_path`, which must not exist
  * (-EEXIST).  A core keeps the records of that core and those of none, driver calls among them.
  * What rec_reader_open says; -ENODATA: a time is given, and no clock snapshot is left to tell it by;
- * or -errno.  On error nothing is left; who is killed leaves
+ * -ERANGE: `from` is not before `to`; -ENOMSG: something is chosen, and none of the records is in it; -EFBIG: the
+ * header is so long that it cannot be rewritten; or -errno.  On error nothing is left; who is killed leaves
  * a hidden directory beside out_path at most.
  */
 int rec_cut(const char *path, const char *out_path, const struct rec_cut_options *options,

@@ -155,6 +155,28 @@ static const struct {
 	{"cost", {"agent", "cpu_ns", "note", 9}, true, true},
 };
 
+TEST("diff: of durations that differ, the largest change is printed first", "[diff]")
+{
+	struct diff_side side[2] = {{"a", true}, {"b", true}};
+	_cleanup_free_ char *text = NULL;
+	struct trace a, b;
+	size_t size;
+
+	make_trace(&a);
+	make_trace(&b);
+	b.e[COPY_STOP].duration += 5; /* MEM_BUF_COPY64, before the other */
+	b.e[7].duration += 700;	      /* of the tensor that is read */
+	struct answer r = compare_traces(&a, &b, &exact);
+	FILE *f = open_memstream(&text, &size);
+	REQUIRE(r.rc == 0 && f);
+	diff_print_text(f, side, &r.d, &exact);
+	REQUIRE(fclose(f) == 0);
+	const char *large = strstr(text, "  nrt_tensor_read "),
+		   *small = strstr(text, "  MEM_BUF_COPY64 ");
+	CHECK(large && small && large < small);
+	diff_free(&r.d);
+}
+
 TEST("diff: rows of the ledger that tell of losses are compared", "[diff]")
 {
 	struct scratch s;

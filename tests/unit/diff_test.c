@@ -276,9 +276,48 @@ TEST("diff: without times, readings of clocks have no part", "[diff]")
 	make_trace(&b);
 	put(&b, 130, 100, TRACE_TIMESTAMP_SYNC, PHASE_INSTANT, 99);
 	put(&b, 131, 0, 0, PHASE_INSTANT, 1ull << 62 | 1)->hint = str("clock_step");
+	put(&b, 132, 100, 0, PHASE_START, 1ull << 63 | 9)->hint = str("BAR_READ");
+	put(&b, 133, 100, 0, PHASE_STOP, 1ull << 63 | 9)->hint = str("BAR_READ");
+	attr(&a, &a.e[EXECUTE_STOP], "driver.ioctls", "3");
+	attr(&b, &b.e[EXECUTE_STOP], "driver.ioctls", "4");
 	struct answer r = compare_traces(&a, &b, &structure);
 	CHECK(r.same);
 	CHECK_EQ(r.d.events[0], a.count - 1);
+	diff_free(&r.d);
+	r = compare_traces(&a, &b, &exact);
+	CHECK(!r.same);
+	diff_free(&r.d);
+}
+
+/* Threads that start at once, each on its core: `order` is which of them come first. */
+static void make_racing(struct trace *t, const uint32_t order[3], uint32_t first_thread)
+{
+	memset(t, 0, sizeof(*t));
+	put(t, 0, first_thread, TRACE_TENSOR_READ, PHASE_INSTANT, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		uint32_t thread = first_thread + 1 + i, core = order[i];
+
+		put(t, 10 + i, thread, TRACE_EXECUTE_API, PHASE_START, 2 + core)->nc_idx = core;
+		put(t, 20 + i, thread, TRACE_EXECUTE_API, PHASE_STOP, 2 + core)->nc_idx = core;
+		if (core == 2)
+			put(t, 30, thread, TRACE_TENSOR_READ, PHASE_INSTANT, 9)->nc_idx = core;
+	}
+}
+
+TEST("diff: without times, threads are paired by what they do", "[diff]")
+{
+	struct trace a, b;
+
+	make_racing(&a, (const uint32_t[]){0, 1, 2}, 100);
+	make_racing(&b, (const uint32_t[]){2, 0, 1}, 500);
+	struct answer r = compare_traces(&a, &b, &structure);
+	CHECK_STR(r.fields, "");
+	CHECK(r.same);
+	diff_free(&r.d);
+	b.e[b.count - 1].nc_idx = 5; /* one that has no like any more is known by its first core */
+	r = compare_traces(&a, &b, &structure);
+	CHECK(!r.same);
+	CHECK_STR(r.fields, "nc_idx");
 	diff_free(&r.d);
 	r = compare_traces(&a, &b, &exact);
 	CHECK(!r.same);

@@ -143,7 +143,7 @@ TEST("rec cut: the spans that touch the time are kept whole, others are left out
 {
 	for (uint32_t i = 0; i < 30; i++) {
 		struct rec_cut_options o = {0};
-		uint64_t from = 40000 * i % 900000, to = from + 1 + 11000 * i % 300000;
+		uint64_t from = 40000 * i % 900000, to = from + 100 + 11000 * i % 300000;
 
 		test_info("seed %u", i);
 		/* The first snapshot begins at 50. */
@@ -357,6 +357,92 @@ TEST("rec cut: a recording without a clock snapshot cannot be cut by time", "[re
 	fx_free(&fx);
 }
 
+TEST("rec cut: without limits the last moment of all is kept, and marks of ended sources always",
+	"[record]")
+{
+	struct rec_cut_options o = {0};
+	uint64_t ended = UINT64_MAX, early = FX_BOOT + 1;
+	struct rec_cut_result cut;
+	struct rec_summary s;
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_span(&fx, TRACE_TENSOR_READ, 1, TID, 1000, 2000);
+	fx_record(&fx, TRACE_TENSOR_READ, TRACE_INSTANT, 3, TID, UINT64_MAX - FX_BOOT);
+	fx_records(&fx, FX_SOURCE);
+	fx_frame(&fx, REC_WATERMARK, FX_SOURCE, &early, sizeof(early));
+	fx_frame(&fx, REC_WATERMARK, FX_SOURCE, &ended, sizeof(ended));
+	fx_close_writer(&fx);
+	REQUIRE_EQ(rec_cut(fx_path(&fx, REC_DIR).s, fx_path(&fx, "whole").s, &o, &cut), 0);
+	CHECK_EQ(cut.kept, 3);
+	CHECK_EQ(cut.left_out, 0);
+	REQUIRE_EQ(rec_summary_make(fx_path(&fx, "whole").s, &s), 0);
+	CHECK_EQ(s.types[REC_WATERMARK].frames, 2);
+	rec_summary_free(&s);
+	o.from = (struct cut_time){CUT_RELATIVE, 900};
+	o.to = (struct cut_time){CUT_RELATIVE, 3000};
+	REQUIRE_EQ(rec_cut(fx_path(&fx, REC_DIR).s, fx_path(&fx, "part").s, &o, &cut), 0);
+	CHECK_EQ(cut.kept, 2);
+	REQUIRE_EQ(rec_summary_make(fx_path(&fx, "part").s, &s), 0);
+	CHECK_EQ(s.types[REC_WATERMARK].frames, 1);
+	rec_summary_free(&s);
+	fx_free(&fx);
+}
+
+TEST("rec cut: where nothing lies nothing is written, and what there is is told", "[record]")
+{
+	const struct rec_cut_options none[] = {
+		{.from = {CUT_RELATIVE, 5000}},
+		{.to = {CUT_RELATIVE, 10}},
+		{.pids = {77}, .pid_count = 1},
+	};
+	struct rec_cut_options backwards = {.from = {CUT_RELATIVE, 3}, .to = {CUT_RELATIVE, 3}};
+	struct rec_cut_options core = {.cores = {7}, .core_count = 1};
+	struct rec_cut_options all = {0};
+	struct rec_cut_result cut;
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_record(&fx, TRACE_TENSOR_READ, TRACE_INSTANT, 1, TID, 1000)->nc_idx = 1;
+	fx_record(&fx, TRACE_TENSOR_READ, TRACE_INSTANT, 2, TID, 2000)->nc_idx = 3;
+	fx_records(&fx, FX_SOURCE);
+	fx_close_writer(&fx);
+	struct scratch_path from = fx_path(&fx, REC_DIR), to = fx_path(&fx, "part");
+	for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
+		CHECK_EQ(rec_cut(from.s, to.s, &none[i], &cut), -ENOMSG);
+	CHECK_EQ(rec_cut(from.s, to.s, &core, &cut), -ENOMSG);
+	CHECK_EQ(rec_cut(from.s, to.s, &backwards, &cut), -ERANGE);
+	CHECK_EQ(scratch_entries(to.s), -1);
+	REQUIRE_EQ(rec_cut(from.s, to.s, &all, &cut), 0);
+	CHECK_EQ(cut.first_ns, FX_BOOT + 1000);
+	CHECK_EQ(cut.last_ns, FX_BOOT + 2000);
+	CHECK_EQ(cut.pids.count, 1);
+	CHECK_EQ(cut.pids.values[0], FX_PID);
+	CHECK_EQ(cut.cores.count, 2);
+	CHECK_EQ(cut.cores.values[1], 3);
+	fx_free(&fx);
+}
+
+TEST("rec cut: a header that has no room for more is refused as data", "[record]")
+{
+	static const char begin[] = "{\"k\":\"", end[] = "\"}";
+	struct rec_cut_options o = {0};
+	struct rec_cut_result cut;
+	struct fixture fx;
+	char *text = malloc(REC_MAX_PAYLOAD);
+
+	REQUIRE(text && fx_open_bare(&fx));
+	memset(text, 'x', REC_MAX_PAYLOAD);
+	memcpy(text, begin, sizeof(begin) - 1);
+	memcpy(text + REC_MAX_PAYLOAD - sizeof(end) + 1, end, sizeof(end) - 1);
+	fx_frame(&fx, REC_HEADER, REC_SOURCE_RECORDER, text, REC_MAX_PAYLOAD);
+	free(text);
+	REQUIRE(fx_close_writer(&fx) == 0);
+	CHECK_EQ(rec_cut(fx_path(&fx, REC_DIR).s, fx_path(&fx, "part").s, &o, &cut), -EFBIG);
+	CHECK_EQ(scratch_entries(fx_path(&fx, "part").s), -1);
+	fx_free(&fx);
+}
+
 TEST("rec: a clock snapshot that cannot be counts for nothing, as in the merge", "[record]")
 {
 	struct fixture fx;
@@ -525,8 +611,11 @@ TEST("rec cut: the threads of a namespace are kept, and those of a process that 
 	struct fixture fx;
 
 	REQUIRE(fx_open(&fx));
+	fx_process(&fx, FX_SOURCE + 1, OTHER_PID);
 	fx_thread(&fx, 7, 30, 100);
 	fx_span(&fx, TRACE_TENSOR_READ, 1, 7, 6000, 7000);
+	fx_record(&fx, TRACE_TENSOR_READ, TRACE_INSTANT, 1, TID, 8000);
+	fx_records(&fx, FX_SOURCE + 1);
 	fx_close_writer(&fx);
 	REQUIRE_EQ(rec_cut(fx_path(&fx, REC_DIR).s, fx_path(&fx, "late").s, &late, &cut), 0);
 	REQUIRE_EQ(rec_summary_make(fx_path(&fx, "late").s, &s), 0);
