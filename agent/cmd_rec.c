@@ -207,6 +207,11 @@ static int judge(const struct rec_summary *s)
 		printf("missing     %s\n", s->has_header ? "clock snapshots" : "the header");
 		status = EXIT_DATA;
 	}
+	if (s->behind_end) {
+		printf("end         %" PRIu64 " frames stand behind the end frame\n",
+			s->behind_end);
+		status = EXIT_DATA;
+	}
 	if (s->footer_fault) {
 		printf("footer      %s\n", s->footer_fault);
 		status = EXIT_DATA;

@@ -170,9 +170,9 @@ void rec_print_text(FILE *f, const struct rec_summary *s)
 	print_types(f, s);
 	print_ledger(f, s);
 	fprintf(f, "footer      %s\n",
-		!s->has_footer	  ? "none"
-		: s->footer_fault ? s->footer_fault
-				  : "agrees");
+		s->footer_fault ? s->footer_fault
+		: s->has_footer ? "agrees"
+				: "none");
 	if (s->ended)
 		fprintf(f, "ended       in order, wait status %d\n", s->end.wait_status);
 	else if (s->in_work)

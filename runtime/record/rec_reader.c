@@ -480,17 +480,17 @@ static int read_footer_block(int fd, uint32_t segment, struct rec_block_head *h,
 		return rc;
 	if (t.magic != REC_TAIL_MAGIC || t.segment != segment || t.offset > (uint64_t)end ||
 		t.check != rec_check(&t, offsetof(struct rec_tail, check)))
-		return -ENODATA;
+		return t.magic == REC_TAIL_MAGIC ? -EBADMSG : -ENODATA;
 	rc = read_at(fd, h, sizeof(*h), (off_t)t.offset);
 	if (rc < 0)
-		return rc;
+		return rc == -ENODATA ? -EBADMSG : rc;
 	if (!head_right(h))
-		return -ENODATA;
+		return -EBADMSG;
 	*ret_data = malloc(h->stored);
 	if (!*ret_data)
 		return -ENOMEM;
 	rc = read_at(fd, *ret_data, h->stored, (off_t)(t.offset + sizeof(*h)));
-	return rc == 0 && rec_check(*ret_data, h->stored) != h->data_check ? -ENODATA : rc;
+	return rc == 0 && rec_check(*ret_data, h->stored) != h->data_check ? -EBADMSG : rc;
 }
 
 int rec_reader_footer(struct rec_reader *r, struct rec_block **ret_block,
@@ -507,11 +507,11 @@ int rec_reader_footer(struct rec_reader *r, struct rec_block **ret_block,
 	if (rc == 0)
 		rc = unpack_block(&u, r->pool, &h, data, NULL);
 	if (rc == -EPROTO)
-		rc = -ENODATA;
+		rc = -EBADMSG;
 	while (rc == 0) {
 		rc = unpack_next(&u, &f, ret_payload);
 		if (rc == 0)
-			rc = -ENODATA;
+			rc = -EBADMSG;
 		if (rc == 1 && f.type != REC_FOOTER)
 			rc = 0;
 	}
@@ -520,5 +520,5 @@ int rec_reader_footer(struct rec_reader *r, struct rec_block **ret_block,
 		*ret_size = f.size;
 	}
 	unpack_free(&u);
-	return rc == 1 ? 0 : rc == -EBADMSG ? -ENODATA : rc;
+	return rc == 1 ? 0 : rc;
 }

@@ -284,8 +284,10 @@ static int check_footer(struct summarizer *z, struct rec_reader *r)
 	int rc = rec_reader_footer(r, &block, &payload, &size);
 
 	footer_sort(&z->found);
+	if (rc == -EBADMSG && !rec_damaged(&z->s->damage))
+		z->s->footer_fault = "what stands at the end does not lead to one";
 	if (rc < 0)
-		return rc == -ENODATA ? 0 : rc;
+		return rc == -ENODATA || rc == -EBADMSG ? 0 : rc;
 	z->s->has_footer = true;
 	if (!rec_damaged(&z->s->damage)) /* else it cannot agree */
 		z->s->footer_fault = compare_footer(z, payload, size);
@@ -302,6 +304,7 @@ static int read_frames(struct summarizer *z, struct rec_reader *r)
 	int rc;
 
 	while ((rc = rec_reader_next(r, &f, &payload)) > 0) {
+		z->s->behind_end += z->s->ended && f->type != REC_FOOTER;
 		if (f->type == REC_FOOTER) /* describes what is before it */
 			rc = end_block(z);
 		else

@@ -50,6 +50,7 @@ struct rec_summary {
 	struct rec_end end;
 	struct rec_damage damage;
 	bool has_footer;
+	uint64_t behind_end; /* frames but the footer behind the end frame, which is the last */
 	const char *footer_fault; /* NULL: it agrees with what was found */
 };
 

@@ -247,7 +247,8 @@ struct rec_place {
 };
 void rec_reader_place(const struct rec_reader *r, struct rec_place *ret);
 /* The newest footer, found from the end of the recording without reading the rest.  -ENODATA: it has
- * none (a recorder that was killed, version 1) or it is damaged.  The caller gives *ret_block back;
+ * none (a recorder that was killed, version 1); -EBADMSG: what stands at its end does not lead to one that
+ * is whole.  The caller gives *ret_block back;
  * *ret_payload lies in it. */
 int rec_reader_footer(struct rec_reader *r, struct rec_block **ret_block,
 	const uint8_t **ret_payload, size_t *ret_size);

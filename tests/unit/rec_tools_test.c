@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "runtime/record/frame.h"
 #include "runtime/record/rec_cut.h"
 #include "runtime/record/rec_summary.h"
 #include "tests/shim/shim.h"
@@ -141,9 +142,9 @@ static void check_cut(
 TEST("rec cut: the spans that touch the time are kept whole, others are left out and counted",
 	"[record]")
 {
-	for (uint32_t i = 0; i < 30; i++) {
+	for (uint32_t i = 1; i <= 30; i++) {
 		struct rec_cut_options o = {0};
-		uint64_t from = 40000 * i % 900000, to = from + 100 + 11000 * i % 300000;
+		uint64_t from = 40000 * i % 900000, to = from + 20000 + 11000 * i % 300000;
 
 		test_info("seed %u", i);
 		/* The first snapshot begins at 50. */
@@ -420,6 +421,41 @@ TEST("rec cut: where nothing lies nothing is written, and what there is is told"
 	CHECK_EQ(cut.pids.values[0], FX_PID);
 	CHECK_EQ(cut.cores.count, 2);
 	CHECK_EQ(cut.cores.values[1], 3);
+	fx_free(&fx);
+}
+
+TEST("rec: frames behind the end frame and a tail that leads nowhere are told", "[record]")
+{
+	struct rec_tail tail = {.magic = REC_TAIL_MAGIC, .offset = 24};
+	struct rec_summary s;
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_span(&fx, TRACE_TENSOR_READ, 1, TID, 1000, 2000);
+	fx_end(&fx);
+	REQUIRE(fx_close_writer(&fx) == 0);
+	struct scratch_path path = fx_path(&fx, REC_DIR "/segment-000000.ntrec");
+	REQUIRE_EQ(rec_summary_make(fx_path(&fx, REC_DIR).s, &s), 0);
+	CHECK_EQ(s.behind_end, 0);
+	CHECK(!s.footer_fault);
+	rec_summary_free(&s);
+	tail.check = rec_check(&tail, offsetof(struct rec_tail, check));
+	FILE *f = fopen(path.s, "r+");
+	REQUIRE(f && fseek(f, -(long)sizeof(tail), SEEK_END) == 0);
+	REQUIRE(fwrite(&tail, sizeof(tail), 1, f) == 1 && fclose(f) == 0);
+	REQUIRE_EQ(rec_summary_make(fx_path(&fx, REC_DIR).s, &s), 0);
+	CHECK(!rec_damaged(&s.damage));
+	CHECK(s.footer_fault && !s.has_footer);
+	rec_summary_free(&s);
+	fx_free(&fx);
+
+	REQUIRE(fx_open(&fx));
+	fx_end(&fx);
+	fx_span(&fx, TRACE_TENSOR_READ, 1, TID, 1000, 2000);
+	REQUIRE(fx_close_writer(&fx) == 0);
+	REQUIRE_EQ(rec_summary_make(fx_path(&fx, REC_DIR).s, &s), 0);
+	CHECK_EQ(s.behind_end, 1);
+	rec_summary_free(&s);
 	fx_free(&fx);
 }
 
