@@ -293,12 +293,14 @@ static bool whole_set(const char *trace)
 	return !strcmp(slash ? slash + 1 : trace, "ntrace.pb");
 }
 
-/* Name of the directory that a file is in; to be freed. */
+/* Name of the directory that a file is in, "" when it cannot be told; to be freed.  NULL: no memory. */
 static char *directory_name(const char *file)
 {
 	_cleanup_free_ char *path = realpath(file, NULL);
 	char *slash = path ? strrchr(path, '/') : NULL;
 
+	if (!path && errno == ENOMEM)
+		return NULL;
 	if (!slash)
 		return strdup("");
 	*slash = '\0';

@@ -13,7 +13,11 @@ static uint64_t core_track(struct pft_process *p, uint32_t core)
 {
 	struct pft_line *line = pft_line_get(&p->lines, PFT_LINE_CORE, core, 0);
 
-	return line ? pft_line_track(p, line, 0) : 0;
+	if (!line) {
+		p->w->error = -ENOMEM;
+		return 0;
+	}
+	return pft_line_track(p, line, 0);
 }
 
 static void core_name(const struct pft_line *line, char *name, size_t size)
