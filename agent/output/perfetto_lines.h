@@ -12,7 +12,7 @@
  * its end is known.
  *
  * Nothing here writes; lines remember and decide.  What they hold until the end is a line for each
- * thread and core (about 150 bytes with its lane) and room for as many spans as were open there at once.
+ * thread and core (about 200 bytes with its lane) and room for as many spans as were open there at once.
  */
 #ifndef NTRACE_OUTPUT_PERFETTO_LINES_H
 #define NTRACE_OUTPUT_PERFETTO_LINES_H

@@ -4,7 +4,7 @@
  * in which of them it is.
  *
  * What is held grows with what the file describes, not with its events: about 200 bytes for each
- * sequence and 100 for each track, tables of interned numbers, and 16 to 32 bytes for each flow.
+ * sequence and each track, tables of interned numbers, and 16 to 32 bytes for each flow.
  */
 #ifndef NTRACE_OUTPUT_PFCHECK_H
 #define NTRACE_OUTPUT_PFCHECK_H
