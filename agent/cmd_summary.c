@@ -53,9 +53,15 @@ static int print(const struct summary_args *a, struct summary *s, int fed, const
 {
 	int rc = summary_compute(s);
 
+	if (rc == 0 && fed < 0 && !s->events.total && s->without_info == s->process_count) {
+		agent_message("summary: %s", error);
+		return EXIT_DATA;
+	}
+
 	if (rc < 0) {
-		agent_message("summary: %s: out of memory", a->path);
-		return EXIT_INTERNAL;
+		agent_message("summary: %s: %s", a->path,
+			rc == -ECANCELED ? "interrupted" : "out of memory");
+		return agent_exit_for_input(rc);
 	}
 	if (a->json)
 		summary_print_json(stdout, s);
@@ -77,7 +83,7 @@ int cmd_summary(int argc, char **argv)
 	int rc, code;
 
 	agent_parse(&argp, "ntrace summary", argc, argv, 0, &a);
-	how.cancel = interrupt_arm();
+	s.cancel = how.cancel = interrupt_arm();
 	struct feed_sink sink = summary_sink(&s);
 	rc = feed_trace(a.path, &how, &sink, &error);
 	if (rc == 0 || rc == -EBADMSG) {

@@ -83,8 +83,6 @@ void canon_free(struct canon *c);
 /* Is this event a reading of a clock?  Those have no part in a comparison without times. */
 bool canon_is_clock(const struct ntrace_event_view *e);
 
-/* The name that a person knows the event by: its hint, else its type's; "type N" into buf. */
-struct pb_str canon_name(const struct ntrace_event_view *e, char buf[CANON_TEXT]);
 const char *canon_phase(uint32_t phase);
 
 /* Fills the canonical event, whose texts point into e.  0 or -ENOMEM. */

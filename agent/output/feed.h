@@ -24,7 +24,8 @@ struct feed_process {
 	const char *name;	    /* directory of its files, or as it would be: i-0123_pid_4711 */
 	int64_t realtime_offset_ns; /* of contract 3; 0 when has_offset is false */
 	bool has_offset;
-	void *user; /* the sink's own */
+	bool damaged; /* before end: not all could be read of what there was */
+	void *user;   /* the sink's own */
 };
 
 /* Every call returns 0, or -errno, which ends the feed.  A NULL member is not called. */

@@ -70,7 +70,7 @@ static void errors(FILE *f, const struct summary_name *n)
 {
 	for (size_t i = 0; i < n->error_count; i++)
 		fprintf(f, "%s%" PRIu64 " %s%s", i ? ", " : "  failed: ", n->errors[i].n,
-			n->kind == SUMMARY_DRIVER ? "" : "status ", n->errors[i].name);
+			n->kind == EVENT_DRIVER ? "" : "status ", n->errors[i].name);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -90,6 +90,8 @@ static void print_extent(FILE *f, const struct summary *s)
 		" instant%s), %" PRIu64 " span%s open at the end\n",
 		e->total, e->starts, ending(e->starts), e->stops, ending(e->stops), e->instants,
 		ending(e->instants), open, ending(open));
+	if (e->stops != e->closed)
+		fprintf(f, "ends without their start: %" PRIu64 "\n", e->stops - e->closed);
 	for (size_t i = 0; s->process_count > 1 && i < s->process_count; i++) {
 		const struct summary_process *p = &s->processes[i];
 
@@ -111,6 +113,9 @@ static void print_rows(FILE *f, const struct summary_row *rows, size_t n)
 static void print_losses(FILE *f, const struct summary *s)
 {
 	fprintf(f, "lost: ");
+	if (s->damaged)
+		fprintf(f, "not known of %" PRIu64 " damaged process%s; as far as is told ",
+			s->damaged, s->damaged == 1 ? "" : "es");
 	if (s->without_info)
 		fprintf(f, "not known of %" PRIu64 " process%s without trace_info.pb%s",
 			s->without_info, s->without_info == 1 ? "" : "es",
@@ -246,7 +251,7 @@ static void head(FILE *f, const char *title, bool *begun)
 		"p99", "max");
 }
 
-static void print_names(FILE *f, const struct summary *s, enum summary_kind kind, const char *title)
+static void print_names(FILE *f, const struct summary *s, enum event_kind kind, const char *title)
 {
 	bool begun = false;
 
@@ -288,7 +293,7 @@ static void print_copies(FILE *f, const struct summary *s)
 {
 	bool begun = false;
 
-	for (unsigned i = 0; i < SUMMARY_SOURCES * SUMMARY_DIRECTIONS; i++) {
+	for (unsigned i = 0; i < SUMMARY_SOURCES * EVENT_DIRECTIONS; i++) {
 		const struct summary_copies *c = &s->copies[0][0] + i;
 		uint64_t rate = summary_goodput(c);
 
@@ -299,11 +304,14 @@ static void print_copies(FILE *f, const struct summary *s)
 				"goodput");
 		begun = true;
 		fprintf(f, "  %-7s %-26s %8" PRIu64 " %14" PRIu64,
-			summary_source_name((enum summary_source)(i / SUMMARY_DIRECTIONS)),
-			summary_direction_name((enum summary_direction)(i % SUMMARY_DIRECTIONS)),
-			c->n, c->bytes);
+			summary_source_name((enum summary_source)(i / EVENT_DIRECTIONS)),
+			event_direction_name((enum event_direction)(i % EVENT_DIRECTIONS)), c->n,
+			c->bytes);
 		cell(f, c->wall_ns);
-		fprintf(f, " %9" PRIu64 ".%" PRIu64 " MB/s\n", rate / 1000000, rate / 100000 % 10);
+		fprintf(f, " %9" PRIu64 ".%" PRIu64 " MB/s", rate / 1000000, rate / 100000 % 10);
+		if (c->unsized)
+			fprintf(f, ", %" PRIu64 " without size", c->unsized);
+		fputc('\n', f);
 	}
 }
 
@@ -363,9 +371,9 @@ void summary_print_text(FILE *f, const struct summary *s)
 	print_losses(f, s);
 	print_window(f, s);
 	print_cores(f, s);
-	print_names(f, s, SUMMARY_DEVICE, "on the device");
-	print_names(f, s, SUMMARY_CALL, "calls");
-	print_names(f, s, SUMMARY_DRIVER, "ioctls");
+	print_names(f, s, EVENT_DEVICE, "on the device");
+	print_names(f, s, EVENT_HOST, "calls");
+	print_names(f, s, EVENT_DRIVER, "ioctls");
 	print_copies(f, s);
 	print_models(f, s);
 	print_instants(f, s);
