@@ -53,7 +53,7 @@ static int print(const struct summary_args *a, struct summary *s, int fed, const
 {
 	int rc = summary_compute(s);
 
-	if (rc == 0 && fed < 0 && !s->events.total && s->without_info == s->process_count) {
+	if (rc == 0 && fed < 0 && !s->events.total && s->without_info) {
 		agent_message("summary: %s", error);
 		return EXIT_DATA;
 	}
