@@ -9,6 +9,7 @@
 #include "agent/output/canon.h"
 #include "agent/output/diff.h"
 #include "agent/output/json_out.h"
+#include "agent/output/printable.h"
 
 static const char sides[2] = {'A', 'B'};
 
@@ -67,7 +68,8 @@ static void text_counts(FILE *f, const struct diff *d)
 		for (unsigned p = 0; p < DIFF_PHASES; p++)
 			if (diff_counts_differ(n, p))
 				fprintf(row(&s), "%-28s %-8s A %10" PRIu64 "  B %10" PRIu64 "\n",
-					n->name, canon_phase(p), n->count[0][p], n->count[1][p]);
+					PRINTABLE(n->name), canon_phase(p), n->count[0][p],
+					n->count[1][p]);
 	}
 }
 
@@ -78,7 +80,8 @@ static void text_open(FILE *f, const struct diff *d)
 	for (size_t i = 0; i < d->name_count; i++)
 		if (diff_open_differ(&d->names[i]))
 			fprintf(row(&s), "%-28s          A %10" PRIu64 "  B %10" PRIu64 "\n",
-				d->names[i].name, d->names[i].open[0], d->names[i].open[1]);
+				PRINTABLE(d->names[i].name), d->names[i].open[0],
+				d->names[i].open[1]);
 }
 
 static void text_durations(FILE *f, const struct diff *d, const struct diff_options *options)
@@ -93,7 +96,8 @@ static void text_durations(FILE *f, const struct diff *d, const struct diff_opti
 		for (unsigned k = 0; k < 2; k++) {
 			struct duration_stats st = duration_stats(&n->durations[k]);
 
-			fprintf(row(&s), "%-28s %c  n %" PRIu64, k ? "" : n->name, sides[k], st.n);
+			fprintf(row(&s), "%-28s %c  n %" PRIu64, k ? "" : PRINTABLE(n->name),
+				sides[k], st.n);
 			for (int j = 0; j < STAT_COUNT; j++) {
 				if (st.has[j])
 					fprintf(f, "  %s %" PRIu64, duration_stat_name(j),
@@ -112,8 +116,8 @@ static void text_losses(FILE *f, const struct diff_side side[2], const struct di
 
 	for (size_t i = 0; i < d->loss_count; i++)
 		fprintf(row(&s), "%-11s %-25s A %10" PRIu64 "  B %10" PRIu64 "\n",
-			d->losses[i].stage, d->losses[i].counter, d->losses[i].value[0],
-			d->losses[i].value[1]);
+			PRINTABLE(d->losses[i].stage), PRINTABLE(d->losses[i].counter),
+			d->losses[i].value[0], d->losses[i].value[1]);
 	for (unsigned k = 0; k < 2; k++) {
 		if (!d->ended[k] && d->ended[!k])
 			fprintf(row(&s),
@@ -121,7 +125,7 @@ static void text_losses(FILE *f, const struct diff_side side[2], const struct di
 				sides[k], sides[!k]);
 		if (d->info_missing && !d->has_info[k])
 			fprintf(row(&s), "%c has no trace_info.pb beside %s\n", sides[k],
-				side[k].file);
+				PRINTABLE(side[k].file));
 	}
 	if (!d->has_info[0] && !d->has_info[1])
 		fprintf(f, "losses were not compared: %s\n",
@@ -131,12 +135,12 @@ static void text_losses(FILE *f, const struct diff_side side[2], const struct di
 
 static void text_field(void *context, const char *key, const char *a, const char *b)
 {
-	fprintf(context, "    %s: A %s, B %s\n", key,
+	fprintf(context, "    %s: A %s, B %s\n", PRINTABLE(key),
 		!a   ? "without"
-		: *a ? a
+		: *a ? PRINTABLE(a)
 		     : "\"\"",
 		!b   ? "without"
-		: *b ? b
+		: *b ? PRINTABLE(b)
 		     : "\"\"");
 }
 
@@ -152,10 +156,12 @@ static void text_first(FILE *f, const struct diff *d)
 			fprintf(f, "  %c ends before it\n", sides[k]);
 			continue;
 		}
-		fprintf(f, "  %c event %" PRIu64 ": %s %s", sides[k], e->index, e->name, e->phase);
+		fprintf(f, "  %c event %" PRIu64 ": %s %s", sides[k], e->index, PRINTABLE(e->name),
+			e->phase);
 		for (size_t i = 0; i < e->count; i++)
 			if (e->values[i].shown && strcmp(e->values[i].key, "phase") != 0)
-				fprintf(f, " %s=%s", e->values[i].key, e->values[i].value);
+				fprintf(f, " %s=%s", PRINTABLE(e->values[i].key),
+					PRINTABLE(e->values[i].value));
 		fputc('\n', f);
 	}
 	if (d->first[0].present && d->first[1].present)
@@ -166,7 +172,8 @@ void diff_print_text(FILE *f, const struct diff_side side[2], const struct diff 
 	const struct diff_options *options)
 {
 	for (unsigned k = 0; k < 2; k++)
-		fprintf(f, "%c: %s, %" PRIu64 " events\n", sides[k], side[k].file, d->events[k]);
+		fprintf(f, "%c: %s, %" PRIu64 " events\n", sides[k], PRINTABLE(side[k].file),
+			d->events[k]);
 	text_counts(f, d);
 	text_open(f, d);
 	text_durations(f, d, options);

@@ -46,7 +46,7 @@ static size_t show(const char *s, size_t len, char text[LONGEST])
 	return n ? n : 1;
 }
 
-const char *printable(const char *s, size_t len, char buf[PRINTABLE_BYTES])
+const char *printable_into(const char *s, size_t len, char *buf, size_t size)
 {
 	char text[LONGEST];
 	size_t used = 0;
@@ -54,7 +54,7 @@ const char *printable(const char *s, size_t len, char buf[PRINTABLE_BYTES])
 	buf[0] = '\0';
 	for (size_t at = 0; at < len;) {
 		at += show(s + at, len - at, text);
-		if (used + strlen(text) + sizeof("...") > PRINTABLE_BYTES) {
+		if (used + strlen(text) + sizeof("...") > size) {
 			memcpy(buf + used, "...", sizeof("..."));
 			break;
 		}
@@ -62,6 +62,11 @@ const char *printable(const char *s, size_t len, char buf[PRINTABLE_BYTES])
 		used += strlen(text);
 	}
 	return buf;
+}
+
+const char *printable(const char *s, size_t len, char buf[PRINTABLE_BYTES])
+{
+	return printable_into(s, len, buf, PRINTABLE_BYTES);
 }
 
 void printable_put(FILE *f, const char *s, size_t len)

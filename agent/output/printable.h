@@ -16,7 +16,9 @@
 
 #define PRINTABLE_BYTES 512
 
-/* The text in buf, which it returns; one that is too long ends in "...". */
+/* The text in buf, which it returns; one that is too long for size (at least 16) ends in "...". */
+const char *printable_into(const char *s, size_t len, char *buf, size_t size);
+/* The same, into the usual room. */
 const char *printable(const char *s, size_t len, char buf[PRINTABLE_BYTES]);
 
 /* A C string as an argument of printf. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "agent/output/printable.h"
 #include "agent/output/report.h"
 #include "runtime/record/ledger.h"
 
@@ -111,11 +112,11 @@ void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 		fprintf(f, "no process used a neuron device, so no .pb file was written%s\n",
 			m->is_virtual ? "" : " (`ntrace-vdev -- CMD` gives CMD a virtual one)");
 	if (rec_path)
-		fprintf(f, "%s  the raw recording\n", rec_path);
+		fprintf(f, "%s  the raw recording\n", PRINTABLE(rec_path));
 	print_losses(f, m);
 	fprintf(f, "blind: ");
 	for (uint32_t i = 0; i < m->blind_count; i++)
-		fprintf(f, "%s%s", i ? "; " : "", m->blind[i]);
+		fprintf(f, "%s%s", i ? "; " : "", PRINTABLE(m->blind[i]));
 	fprintf(f, "%s\n", m->blind_count ? "" : "nothing known");
 	if (!m->ended)
 		fprintf(f, "incomplete: %s; what it wrote is here\n", report_end(&m->end));

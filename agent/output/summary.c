@@ -183,7 +183,9 @@ static int compare_names(const void *a, const void *b)
 		rc = ORDER(y->events.total, x->events.total);
 	if (!rc)
 		rc = ORDER(x->kind, y->kind);
-	return rc ? rc : strcmp(x->name, y->name);
+	if (!rc)
+		rc = memcmp(x->name, y->name, x->len < y->len ? x->len : y->len);
+	return rc ? rc : ORDER(x->len, y->len);
 }
 
 static int compare_errors(const void *a, const void *b)

@@ -61,7 +61,8 @@ struct summary_error {
 
 /* Events with one name. */
 struct summary_name {
-	char *name;
+	char *name;	      /* as it stands in the trace, which need not be printable */
+	size_t len;	      /* of name, which may hold any byte, with a 0 behind */
 	enum event_kind kind; /* marks are counted with the host's */
 	struct summary_events events;
 	uint64_t failed;

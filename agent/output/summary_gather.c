@@ -46,10 +46,13 @@ static int add_name(
 	if (rc < 0)
 		return rc;
 	*ret = s->name_count;
-	s->names[*ret].name = strndup(text.s, text.len);
+	s->names[*ret].name = malloc(text.len + (size_t)1);
+	s->names[*ret].len = text.len;
 	s->names[*ret].kind = kind;
 	if (!s->names[*ret].name)
 		return -ENOMEM;
+	memcpy(s->names[*ret].name, text.s, text.len);
+	s->names[*ret].name[text.len] = '\0';
 	s->name_count++;
 	return map64_put(&s->name_index, key, *ret);
 }
@@ -93,6 +96,7 @@ static int count_error(struct summary_name *n, struct pb_str text)
 	int rc;
 
 	n->failed++;
+	text.len = (uint32_t)strnlen(text.s, text.len);
 	if (n->error_count >= SUMMARY_MAX_ERRORS && !has_error(n, text))
 		text = (struct pb_str){SUMMARY_OTHER_NAMES, sizeof(SUMMARY_OTHER_NAMES) - 1};
 	for (size_t i = 0; i < n->error_count; i++, e++)

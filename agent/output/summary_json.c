@@ -120,7 +120,8 @@ static void print_cores(struct json_out *j, const struct summary *s)
 static void print_name(struct json_out *j, const struct summary_name *n)
 {
 	jout_begin(j, '{');
-	jout_key_text(j, "name", n->name);
+	jout_key(j, "name");
+	jout_string(j, n->name, n->len);
 	durations_json(j, &n->durations);
 	jout_key_unsigned(j, "total_ns", n->total_ns);
 	jout_key_unsigned(j, "open", summary_open_count(&n->events));

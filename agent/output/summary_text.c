@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/output/printable.h"
 #include "agent/output/summary.h"
 
 #define TEXT 24
@@ -70,7 +71,7 @@ static void errors(FILE *f, const struct summary_name *n)
 {
 	for (size_t i = 0; i < n->error_count; i++)
 		fprintf(f, "%s%" PRIu64 " %s%s", i ? ", " : "  failed: ", n->errors[i].n,
-			n->kind == EVENT_DRIVER ? "" : "status ", n->errors[i].name);
+			n->kind == EVENT_DRIVER ? "" : "status ", PRINTABLE(n->errors[i].name));
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -95,8 +96,8 @@ static void print_extent(FILE *f, const struct summary *s)
 	for (size_t i = 0; s->process_count > 1 && i < s->process_count; i++) {
 		const struct summary_process *p = &s->processes[i];
 
-		fprintf(f, "process %s: %" PRIu64 " event%s in %s, %" PRIu64 " open\n", p->name,
-			p->events.total, ending(p->events.total),
+		fprintf(f, "process %s: %" PRIu64 " event%s in %s, %" PRIu64 " open\n",
+			PRINTABLE(p->name), p->events.total, ending(p->events.total),
 			ns_text(summary_length(&p->window), buf), summary_open_count(&p->events));
 	}
 	if (s->process_count == 0)
@@ -106,8 +107,8 @@ static void print_extent(FILE *f, const struct summary *s)
 static void print_rows(FILE *f, const struct summary_row *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		fprintf(f, "%s%" PRIu64 " %s %s", i ? ", " : "", rows[i].value, rows[i].stage,
-			rows[i].counter);
+		fprintf(f, "%s%" PRIu64 " %s %s", i ? ", " : "", rows[i].value,
+			PRINTABLE(rows[i].stage), PRINTABLE(rows[i].counter));
 }
 
 static void print_losses(FILE *f, const struct summary *s)
@@ -132,20 +133,31 @@ static void print_losses(FILE *f, const struct summary *s)
 		print_rows(f, s->noted, s->noted_count);
 		fputc('\n', f);
 	}
-	for (size_t i = 0; i < s->blind_count; i++)
-		fprintf(f, "blind: %s\n", s->blind[i]);
+	for (size_t i = 0; i < s->blind_count; i++) {
+		fputs("blind: ", f);
+		printable_put(f, s->blind[i], strlen(s->blind[i]));
+		fputc('\n', f);
+	}
 }
 
-/* "nc0", with the process when there are several. */
-static void core_name(const struct summary *s, const struct summary_core *c, char *buf, size_t size)
-{
-	const char *process = s->process_count > 1 ? s->processes[c->process].name : "";
-	const char *space = *process ? " " : "";
+#define CORE_NAME 128
+#define PROCESS_NAME 100 /* of it; what is longer loses its middle, since the pid is at the end */
 
-	if (c->nc == SUMMARY_NO_CORE)
-		snprintf(buf, size, "%s%sno core", process, space);
-	else
-		snprintf(buf, size, "%s%snc%" PRIu32, process, space, c->nc);
+/* "nc0", with the process when there are several. */
+static const char *core_name(
+	const struct summary *s, const struct summary_core *c, char buf[CORE_NAME])
+{
+	const char *process = s->process_count > 1 ? PRINTABLE(s->processes[c->process].name) : "";
+	int len = (int)strlen(process), begin = len, end = 0;
+	char core[16] = "no core";
+
+	if (c->nc != SUMMARY_NO_CORE)
+		snprintf(core, sizeof(core), "nc%" PRIu32, c->nc);
+	if (len > PROCESS_NAME)
+		begin = end = PROCESS_NAME / 2 - 2;
+	snprintf(buf, CORE_NAME, "%.*s%s%s%s%s", begin, process, end ? "..." : "",
+		process + len - end, *process ? " " : "", core);
+	return buf;
 }
 
 /* What of the time the runtime's events still cover when the ring dropped some. */
@@ -160,10 +172,9 @@ static void print_window(FILE *f, const struct summary *s)
 		s->overwritten, ending(s->overwritten));
 	for (size_t i = 0; i < s->core_count; i++) {
 		const struct summary_window *w = &s->cores[i].window;
-		char name[128], from[TEXT], to[TEXT];
+		char name[CORE_NAME], from[TEXT], to[TEXT];
 
-		core_name(s, &s->cores[i], name, sizeof(name));
-		fprintf(f, "  %-12s %11s to %s\n", name,
+		fprintf(f, "  %-12s %11s to %s\n", core_name(s, &s->cores[i], name),
 			ns_text(w->first_ns - s->window.first_ns, from),
 			ns_text(w->last_ns - s->window.first_ns, to));
 	}
@@ -211,10 +222,9 @@ static void print_busy(FILE *f, const struct summary_core *c, uint64_t whole)
 static void print_core(FILE *f, const struct summary *s, const struct summary_core *c)
 {
 	uint64_t whole = summary_length(&s->window);
-	char name[128];
+	char name[CORE_NAME];
 
-	core_name(s, c, name, sizeof(name));
-	fprintf(f, "  %-24s %6" PRIu64, name, c->runs);
+	fprintf(f, "  %-24s %6" PRIu64, core_name(s, c, name), c->runs);
 	cell(f, c->busy_ns);
 	percent_cell(f, c->busy_ns, whole);
 	fprintf(f, " %6" PRIu64, c->gaps.n);
@@ -261,7 +271,8 @@ static void print_names(FILE *f, const struct summary *s, enum event_kind kind, 
 		if (n->kind != kind || !(n->events.starts + n->events.stops))
 			continue;
 		head(f, title, &begun);
-		fprintf(f, "  %-34s %8" PRIu64, n->name, n->events.stops);
+		fprintf(f, "  %-34s %8" PRIu64,
+			printable(n->name, n->len, (char[PRINTABLE_BYTES]){0}), n->events.stops);
 		cell(f, n->total_ns);
 		stat_cells(f, &n->durations);
 		errors(f, n);
@@ -280,7 +291,8 @@ static void print_instants(FILE *f, const struct summary *s)
 
 		if (!n->events.instants)
 			continue;
-		fprintf(f, "%s%" PRIu64 " %s", sep, n->events.instants, n->name);
+		fprintf(f, "%s%" PRIu64 " %s", sep, n->events.instants,
+			printable(n->name, n->len, (char[PRINTABLE_BYTES]){0}));
 		if (n->events.start_lost)
 			fprintf(f, " (%" PRIu64 " an end without its start)", n->events.start_lost);
 		sep = ", ";
@@ -321,16 +333,13 @@ static void print_models(FILE *f, const struct summary *s)
 
 	for (size_t i = 0; i < s->model_count; i++) {
 		const struct summary_model *m = &s->models[i];
-		char name[128];
+		char number[32];
 
 		head(f, "executions of models", &begun);
-		if (*m->name)
-			snprintf(name, sizeof(name), "%s", m->name);
-		else
-			snprintf(name, sizeof(name), "model %" PRIu64, m->id);
+		snprintf(number, sizeof(number), "model %" PRIu64, m->id);
 		fprintf(f, "  %s%s%s, %s\n",
-			s->process_count > 1 ? s->processes[m->process].name : "",
-			s->process_count > 1 ? " " : "", name,
+			s->process_count > 1 ? PRINTABLE(s->processes[m->process].name) : "",
+			s->process_count > 1 ? " " : "", PRINTABLE(*m->name ? m->name : number),
 			m->on_device ? "nc_exec_running" : "nrt_execute");
 		fprintf(f, "    %-32s %8" PRIu64, "the first on each core", m->first_n);
 		cell(f, m->first_ns);
