@@ -90,7 +90,7 @@ int cmd_summary(int argc, char **argv)
 		code = print(&a, &s, rc, error ? error : a.path);
 	} else {
 		agent_message("summary: %s", error ? error : "out of memory");
-		code = rc == -ENODATA ? EXIT_ENVIRONMENT : agent_exit_for_input(rc);
+		code = agent_exit_for_input(rc);
 	}
 	summary_free(&s);
 	return code;

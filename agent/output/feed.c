@@ -208,7 +208,7 @@ static int feed_recording(struct feeder *f, const char *path)
 	int rc = merge_recording(path, NULL, &options, &m, &error);
 
 	if (rc == -ENOENT)
-		rc = fail(f, -ENODATA,
+		rc = fail(f, -ENOENT,
 			"%s: there is no ntrace.pb here or one directory below, and no recording",
 			path);
 	else if (rc == -ENODATA)

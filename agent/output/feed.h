@@ -49,7 +49,7 @@ struct feed_options {
 /*
  * 0 or -errno, *ret_error then a text to be freed that names the path (NULL: no memory).  -EBADMSG:
  * damaged input, or a recording whose recorder did not stop in order; everything that can be read was
- * fed, so what is shown is true as far as it goes.  -ENODATA: no trace at that path.  -ECANCELED.
+ * fed, so what is shown is true as far as it goes.  -ENOENT: no trace at that path.  -ECANCELED.
  */
 int feed_trace(const char *path, const struct feed_options *options, const struct feed_sink *sink,
 	char **ret_error);

@@ -19,15 +19,17 @@ static const char *s(uint64_t n)
 
 static void print_output(FILE *f, const struct merge_output *o)
 {
+	const char *dir = PRINTABLE(o->dir);
+
 	fprintf(f,
 		"%s/ntrace.pb      %" PRIu64 " event%s: %" PRIu64 " runtime span%s, %" PRIu64
 		" kernel span%s, %" PRIu64 " open\n",
-		o->dir, o->events, s(o->events), o->spans, s(o->spans), o->kernel_spans,
+		dir, o->events, s(o->events), o->spans, s(o->spans), o->kernel_spans,
 		s(o->kernel_spans), o->open_spans);
-	fprintf(f, "%s/trace_info.pb  1 message\n", o->dir);
-	fprintf(f, "%s/cpu_util.pb    %" PRIu64 " sample%s\n", o->dir, o->cpu_samples,
+	fprintf(f, "%s/trace_info.pb  1 message\n", dir);
+	fprintf(f, "%s/cpu_util.pb    %" PRIu64 " sample%s\n", dir, o->cpu_samples,
 		s(o->cpu_samples));
-	fprintf(f, "%s/host_mem.pb    %" PRIu64 " sample%s\n", o->dir, o->mem_samples,
+	fprintf(f, "%s/host_mem.pb    %" PRIu64 " sample%s\n", dir, o->mem_samples,
 		s(o->mem_samples));
 }
 

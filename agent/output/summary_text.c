@@ -168,7 +168,7 @@ static void print_window(FILE *f, const struct summary *s)
 	fprintf(f,
 		"window: cut, %" PRIu64
 		" event%s of the runtime overwritten before being read; what "
-		"is left, from the first event on:\n",
+		"is left is between these times from the first event on, perhaps with holes:\n",
 		s->overwritten, ending(s->overwritten));
 	for (size_t i = 0; i < s->core_count; i++) {
 		const struct summary_window *w = &s->cores[i].window;
@@ -367,9 +367,7 @@ static void print_cost(FILE *f, const struct summary *s)
 		fprintf(f, "%s of CPU, at least %" PRIu64 " bytes", ns_text(c->cpu_ns, cpu),
 			c->bytes);
 		if (c->events)
-			fprintf(f, "; per event %s, %" PRIu64 ".%" PRIu64 " bytes",
-				ns_text(c->cpu_ns / c->events, each), c->bytes / c->events,
-				c->bytes % c->events * 10 / c->events);
+			fprintf(f, "; of CPU per event %s", ns_text(c->cpu_ns / c->events, each));
 		fputc('\n', f);
 	}
 }

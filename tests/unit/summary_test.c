@@ -349,6 +349,24 @@ TEST("summary: a run that was cut by overwriting names what is left", "[summary]
 	fx_free(&fx);
 }
 
+/* What was overwritten in the middle leaves the first and the last event as they are. */
+TEST("summary: a run that lost its middle does not claim to be whole between its ends", "[summary]")
+{
+	struct fixture fx;
+	struct summary s;
+
+	REQUIRE(fx_open(&fx));
+	fx_span(&fx, TRACE_TENSOR_WRITE, 1, 5, 1000, 2000);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_OVERWRITTEN, 0, 100);
+	fx_span(&fx, TRACE_TENSOR_WRITE, 2, 5, 9000000, 9001000);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_EMITTED, 0, 104);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_DELIVERED, 0, 4);
+	REQUIRE_EQ(sum(&fx, &s), 0);
+	CHECK(sum_says(&s, "perhaps with holes:\n  nc0                0 ns to 9.000 ms\n"));
+	summary_free(&s);
+	fx_free(&fx);
+}
+
 TEST("summary: a recorder that was killed leaves losses that are not known", "[summary]")
 {
 	struct fixture fx;
