@@ -351,7 +351,7 @@ TEST("feed: a path without a trace is named", "[feed]")
 
 	REQUIRE(scratch_make(&dir));
 	feed(&c, dir.dir, 0);
-	CHECK_EQ(c.rc, -ENODATA);
+	CHECK_EQ(c.rc, -ENOENT);
 	CHECK(c.error && strstr(c.error, dir.dir));
 	caught_free(&c);
 	feed(&c, scratch_path(&dir, "missing").s, 0);

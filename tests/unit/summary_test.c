@@ -362,7 +362,7 @@ TEST("summary: a run that lost its middle does not claim to be whole between its
 	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_EMITTED, 0, 104);
 	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_DELIVERED, 0, 4);
 	REQUIRE_EQ(sum(&fx, &s), 0);
-	CHECK(sum_says(&s, "perhaps with holes:\n  nc0                0 ns to 9.000 ms\n"));
+	CHECK(sum_says(&s, "perhaps with holes:\n  nc0                 0 ns to 9.000 ms\n"));
 	summary_free(&s);
 	fx_free(&fx);
 }
