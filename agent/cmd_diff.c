@@ -10,8 +10,11 @@
 #include "agent/agent.h"
 #include "agent/output/diff.h"
 #include "agent/output/json_out.h"
+#include "agent/output/report.h"
+#include "agent/output/same_trace.h"
 #include "agent/output/trace_read.h"
 #include "runtime/base/file.h"
+#include "runtime/record/recording.h"
 
 struct diff_args {
 	const char *path[2];
@@ -83,19 +86,61 @@ static const struct argp argp = {options, parse, "A B",
 	"are the same and with 1 when they differ.",
 	0, 0, 0};
 
+/* Is there a recording in which nobody used a device?  1; 0: it has records; -ENOENT: there is none;
+ * -EBADMSG: damage, so what it had is not known; another -errno. */
+static int nothing_recorded(const char *path)
+{
+	const struct rec_frame *f;
+	const uint8_t *payload;
+	struct rec_reader *r;
+	bool records = false;
+	int rc = rec_reader_open(path, &r);
+
+	if (rc < 0)
+		return rc;
+	while (!records && (rc = rec_reader_next(r, &f, &payload)) == 1)
+		records = (f->type == REC_RUNTIME || f->type == REC_KERNEL) && f->size;
+	struct rec_damage damage = rec_reader_damage(r);
+	rec_reader_close(r);
+	if (rc < 0 || records)
+		return rc < 0 ? rc : 0;
+	return rec_damaged(&damage) ? -EBADMSG : 1;
+}
+
+/* A directory without traces is one all the same when that is what its recording gives. */
+static int explain_none(const char *path)
+{
+	int rc = nothing_recorded(path);
+
+	if (rc > 0)
+		return EXIT_OK;
+	if (rc == -ENOENT)
+		agent_message("diff: %s: there is no ntrace.pb here or one directory below", path);
+	else if (rc == 0)
+		agent_message("diff: %s: the recording is not merged yet; `ntrace replay %s -o "
+			      "DIR` writes its traces",
+			path, path);
+	else
+		agent_message("diff: %s: there is no ntrace.pb, and of the recording: %s", path,
+			rc == -EBADMSG ? "it is damaged" : report_reason(rc));
+	return rc == -ENOENT || rc == 0 ? EXIT_ENVIRONMENT : agent_exit_for_input(rc);
+}
+
 static int find(const char *path, struct trace_set *set)
 {
 	int rc = trace_set_find(path, set);
 
-	if (rc == -ENODATA) {
-		agent_message("diff: %s: there is no ntrace.pb here or one directory below", path);
-		return EXIT_ENVIRONMENT;
-	}
+	if (rc == -ENODATA)
+		return explain_none(path);
 	if (rc < 0) {
 		agent_message("diff: cannot read %s: %s", path, strerror(-rc));
 		return agent_exit_for_input(rc);
 	}
-	return EXIT_OK;
+	_cleanup_free_ char *twice = NULL;
+	rc = same_trace_twice(set, &twice);
+	if (rc < 0)
+		agent_message("diff: %s", twice ? twice : strerror(-rc));
+	return rc < 0 ? agent_exit_for_input(rc) : EXIT_OK;
 }
 
 static int report_fault(int rc, struct diff_fault *fault)
@@ -170,6 +215,8 @@ static int compare(const struct diff_args *a, const struct trace_set set[2])
 		code = compare_pairs(a, set, &j);
 		if (code <= EXIT_NO)
 			print_unpaired(a, set, &j);
+		if (set[0].count == 0 && set[1].count == 0)
+			printf("the same: no process of A or B used a neuron device\n");
 		return code;
 	}
 	_cleanup_free_ char *text = NULL;

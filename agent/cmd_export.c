@@ -180,5 +180,8 @@ int cmd_export(int argc, char **argv)
 		rc = done < 0 ? done : rc;
 	}
 	outfile_abort(&f);
-	return finish(&a, rc, write_failed, error, &r);
+	int code = finish(&a, rc, write_failed, error, &r);
+	if (rc == -ECANCELED)
+		interrupt_end();
+	return code;
 }

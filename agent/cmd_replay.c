@@ -13,6 +13,8 @@
 #include "agent/agent.h"
 #include "agent/interrupt.h"
 #include "agent/output/report.h"
+#include "agent/output/same_trace.h"
+#include "agent/output/state.h"
 #include "runtime/base/file.h"
 #include "runtime/record/merge.h"
 
@@ -72,10 +74,41 @@ static const struct argp salvage_argp = {options, parse, "DIR",
 	"DIR.",
 	0, 0, 0};
 
-/* A cut last frame is what a kill leaves, and what a writer has just begun. */
-static bool damaged(const struct rec_damage *d, bool open_end)
+/* Says what is wrong with what was merged; the exit code. */
+static int judge(
+	const char *name, const struct replay_args *a, const struct merge_result *m, bool salvage)
 {
-	return d->skipped_bytes || d->bad_frames || (d->cut_bytes && !open_end);
+	struct trace_state state = state_of_merge(m);
+	char fault[STATE_TEXT];
+	int code = EXIT_OK;
+
+	state.ended |= salvage; /* it is for those that are not */
+	if (state_fault(&state, fault)) {
+		agent_message("%s: %s: %s; the files hold what there is", name, a->rec, fault);
+		code = EXIT_DATA;
+	}
+	if (!m->balanced) {
+		agent_message("%s: the ledger does not balance", name);
+		code = EXIT_DATA;
+	}
+	return code;
+}
+
+/* Has a salvage, or the recorder itself, merged all of it?  1: said, and *ret_code is the exit code. */
+static int is_merged(const struct replay_args *a, const struct merge_options *how, int *ret_code)
+{
+	_cleanup_free_ char *where = NULL;
+	struct merge_result m;
+	int rc = same_trace_merged(a->rec, a->out, how, &m, &where);
+
+	if (rc == 1) {
+		if (!a->quiet)
+			agent_message(
+				"salvage: nothing to salvage: the merged files are in %s", where);
+		*ret_code = judge("salvage", a, &m, true);
+	}
+	merge_result_free(&m);
+	return rc;
 }
 
 static int merge(const char *name, const struct replay_args *a, bool salvage)
@@ -83,41 +116,26 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 	struct merge_result m;
 	_cleanup_free_ char *error = NULL;
 	struct merge_options how = a->merge;
+	int code;
 
 	how.cancel = interrupt_arm();
 	how.only_at_rest = salvage;
+	if (salvage && is_merged(a, &how, &code) == 1)
+		return code;
 	int rc = merge_recording(a->rec, a->out, &how, &m, &error);
 
 	if (rc < 0) {
 		agent_message("%s: %s: %s", name, a->rec, error ? error : report_reason(rc));
 		merge_result_free(&m);
+		if (rc == -ECANCELED)
+			interrupt_end();
 		return agent_exit_for_input(rc);
 	}
 	if (!a->quiet)
 		report_print(stderr, &m, NULL);
-	rc = EXIT_OK;
-	if (m.in_work) {
-		agent_message("%s: %s is still being written; the files hold what there was so far",
-			name, a->rec);
-		rc = EXIT_DATA;
-	} else if (!m.ended && !salvage) {
-		agent_message(
-			"%s: %s; the files hold what it wrote (as `ntrace salvage` makes them)",
-			name, report_end(&m.end));
-		rc = EXIT_DATA;
-	}
-	if (damaged(&m.damage, salvage || m.in_work)) {
-		agent_message("%s: %llu damaged bytes were skipped, %llu bytes cut off at the end",
-			name, (unsigned long long)m.damage.skipped_bytes,
-			(unsigned long long)m.damage.cut_bytes);
-		rc = EXIT_DATA;
-	}
-	if (!m.balanced) {
-		agent_message("%s: the ledger does not balance", name);
-		rc = EXIT_DATA;
-	}
+	code = judge(name, a, &m, salvage);
 	merge_result_free(&m);
-	return rc;
+	return code;
 }
 
 int cmd_replay(int argc, char **argv)

@@ -93,5 +93,7 @@ int cmd_summary(int argc, char **argv)
 		code = agent_exit_for_input(rc);
 	}
 	summary_free(&s);
+	if (rc == -ECANCELED)
+		interrupt_end();
 	return code;
 }

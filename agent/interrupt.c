@@ -3,6 +3,7 @@
  * interrupt.c - signal handlers that ask a merge to stop.
  */
 #include <stddef.h>
+#include <stdio.h>
 
 #include "agent/interrupt.h"
 
@@ -12,8 +13,7 @@ static volatile sig_atomic_t interrupted;
 /* The second one ends the process: whatever it waits for may never come. */
 static void on_signal(int number)
 {
-	(void)number;
-	interrupted = 1;
+	interrupted = number;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		signal(numbers[i], SIG_DFL);
 }
@@ -26,4 +26,13 @@ const volatile sig_atomic_t *interrupt_arm(void)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		sigaction(numbers[i], &action, NULL);
 	return &interrupted;
+}
+
+void interrupt_end(void)
+{
+	if (!interrupted)
+		return;
+	fflush(NULL);
+	signal(interrupted, SIG_DFL);
+	raise(interrupted);
 }

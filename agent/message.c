@@ -50,6 +50,7 @@ static const struct {
 	{-EPROTONOSUPPORT, EXIT_DATA},
 	{-EFBIG, EXIT_DATA},
 	{-EBUSY, EXIT_DATA},
+	{-ENOTUNIQ, EXIT_USAGE},
 	{-ENOMEM, EXIT_INTERNAL},
 };
 

@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "agent/output/report.h"
+#include "agent/output/same_trace.h"
+#include "agent/output/state.h"
 #include "agent/output/trace_read.h"
 #include "proto/delimited.h"
 #include "proto/message.h"
@@ -183,20 +185,26 @@ static int merged_write(
 	return rc == 0 && damaged ? -EBADMSG : rc;
 }
 
-static void judge(struct feeder *f, const char *path, const struct merge_result *m)
+/* Says what is wrong with a trace that was read; `what` is its recording or its directory. */
+static void judge(struct feeder *f, const char *what, int len, const struct trace_state *s)
 {
-	f->damaged = !m->ended || rec_damaged(&m->damage) || !m->balanced;
-	if (!m->ended)
-		fail(f, 0,
-			"%s: its recorder did not stop in order; what is shown is what it "
-			"wrote",
-			path);
-	else if (rec_damaged(&m->damage))
-		fail(f, 0, "%s: %llu damaged bytes were skipped, %llu bytes cut off at the end",
-			path, (unsigned long long)m->damage.skipped_bytes,
-			(unsigned long long)m->damage.cut_bytes);
-	else if (!m->balanced)
-		fail(f, 0, "%s: the ledger does not balance", path);
+	char fault[STATE_TEXT];
+
+	if (!state_fault(s, fault))
+		return;
+	f->damaged = true;
+	fail(f, 0, "%.*s: %s; what is shown is what there is", len, what, fault);
+}
+
+static void judge_merge(struct feeder *f, const char *path, const struct merge_result *m)
+{
+	const struct trace_state state = state_of_merge(m);
+
+	judge(f, path, (int)strlen(path), &state);
+	if (m->balanced)
+		return;
+	f->damaged = true;
+	fail(f, 0, "%s: the ledger does not balance", path);
 }
 
 static int feed_recording(struct feeder *f, const char *path)
@@ -216,7 +224,7 @@ static int feed_recording(struct feeder *f, const char *path)
 	else if (rc < 0)
 		fail(f, rc, "%s: %s", path, error ? error : report_reason(rc));
 	else
-		judge(f, path, &m);
+		judge_merge(f, path, &m);
 	merge_result_free(&m);
 	return rc;
 }
@@ -336,6 +344,12 @@ static int feed_with_info(struct feeder *f, const char *trace, const Ntff__Ntrac
 		rc = feed_beside(f, p, MERGE_CPU_UTIL, trace, info);
 	if (rc == 0 && whole_set(trace))
 		rc = feed_beside(f, p, MERGE_HOST_MEM, trace, info);
+	if (rc == 0 && info) {
+		const struct trace_state state = state_of_info(info);
+		const char *slash = strrchr(trace, '/');
+
+		judge(f, slash ? trace : ".", slash ? (int)(slash - trace) : 1, &state);
+	}
 	return rc == 0 ? feed_end(f, p, info) : rc;
 }
 
@@ -370,6 +384,8 @@ int feed_trace(const char *path, const struct feed_options *options, const struc
 		rc = feed_recording(&f, path);
 	else if (rc < 0)
 		fail(&f, rc, "cannot read %s: %s", path, strerror(-rc));
+	else
+		rc = same_trace_twice(&set, ret_error);
 	for (size_t i = 0; rc == 0 && i < set.count; i++)
 		rc = feed_files(&f, set.files[i]);
 	if (rc == -ENOMEM)

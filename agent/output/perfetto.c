@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "agent/output/perfetto_process.h"
+#include "agent/output/state.h"
 #include "runtime/base/file.h"
 
 struct exporter {
@@ -279,6 +280,9 @@ static void say_number(struct pft_process *p, const char *name, const char *key,
 /* What has no time of its own stands at the end: lost records by cause, what was blind. */
 static int say_info(struct pft_process *p, const Ntff__NtraceInfo *info)
 {
+	const struct trace_state state = state_of_info(info);
+	char fault[STATE_TEXT];
+
 	for (size_t i = 0; i < info->n_ledger; i++) {
 		const Ntff__NtraceLedgerRow *r = info->ledger[i];
 		_cleanup_free_ char *name = NULL;
@@ -293,8 +297,8 @@ static int say_info(struct pft_process *p, const Ntff__NtraceInfo *info)
 	}
 	if (info->open_spans)
 		say_number(p, "open spans", "spans", info->open_spans);
-	if (!info->ended)
-		say(p, "the recorder did not stop in order", NULL, pft_str(""));
+	if (state_fault(&state, fault))
+		say(p, "damaged or incomplete", "what", pft_str(fault));
 	for (size_t i = 0; i < info->n_blind; i++)
 		say(p, "blind", "what", pft_str(info->blind[i]));
 	return 0;

@@ -147,7 +147,8 @@ static void print_ledger(FILE *f, const struct rec_summary *s)
 				rec_counter_kind_name(info->kind), info->stage, info->name,
 				s->ledger.value[id], info->text);
 	}
-	fprintf(f, "gaps        %" PRIu64 " driver calls missing by number\n", s->seq_gaps);
+	fprintf(f, "gaps        %" PRIu64 " driver calls missing by number%s\n", s->seq_gaps,
+		s->seq_gaps && s->header.info.is_cut ? ": this is a cut" : "");
 	fprintf(f, "open spans  %" PRIu64 "\n", s->open_spans);
 }
 

@@ -9,6 +9,7 @@
 
 #include "agent/output/printable.h"
 #include "agent/output/report.h"
+#include "agent/output/state.h"
 #include "runtime/record/ledger.h"
 
 /* The ending of a counted noun. */
@@ -59,7 +60,7 @@ const char *report_end(const struct rec_end *end)
 	switch (end->reason) {
 	case REC_END_COMMAND:
 	case REC_END_ASKED:
-		return "the recorder did not stop in order";
+		return "the recorder was killed, or the recording is cut off";
 	case REC_END_NO_SPACE:
 		return "the recorder had no more space and stopped before the command";
 	default:
@@ -67,41 +68,72 @@ const char *report_end(const struct rec_end *end)
 	}
 }
 
-/* A recorder that was killed had written its last block a moment ago. */
-static const char *unknown_losses(const struct rec_end *end)
+static const struct {
+	uint32_t id;
+	const char *text;
+} remedies[] = {
+	{REC_C_KERNEL_RING_FULL, "--kernel-ring=BYTES makes it larger"},
+	{REC_C_RUNTIME_OVERWRITTEN, "--ring=RECORDS makes it larger"},
+};
+
+const char *report_remedy(uint32_t id)
 {
-	return rec_end_in_order(end)
-		       ? "unknown, at most the last 100 ms; before that "
-		       : "unknown, everything since the recorder stopped; before that ";
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(*remedies); i++)
+		if (remedies[i].id == id)
+			return remedies[i].text;
+	return NULL;
+}
+
+static uint64_t row(const struct merge_result *m, enum rec_counter_id id)
+{
+	return m->ledger[id].value;
+}
+
+/* How much of what there was is recorded. */
+static void print_coverage(FILE *f, const struct merge_result *m)
+{
+	uint64_t entered = row(m, REC_C_KERNEL_ENTERED), open = row(m, REC_C_KERNEL_OPEN);
+
+	if (!entered && !row(m, REC_C_RUNTIME_EMITTED)) {
+		fprintf(f, m->counted ? " (there were no driver calls and no runtime events)\n"
+				      : " (calls and events were not counted)\n");
+		return;
+	}
+	fprintf(f, " (%skernel %" PRIu64 " of %" PRIu64 " calls",
+		m->is_cut ? "of the whole recording: " : "", row(m, REC_C_KERNEL_DONE), entered);
+	if (open)
+		fprintf(f, " and %" PRIu64 " still open", open);
+	fprintf(f, ", runtime %" PRIu64 " of %" PRIu64 " events recorded)\n",
+		row(m, REC_C_RUNTIME_DELIVERED), row(m, REC_C_RUNTIME_EMITTED));
 }
 
 static void print_losses(FILE *f, const struct merge_result *m)
 {
+	const struct trace_state state = state_of_merge(m);
+	char damage[STATE_TEXT];
 	const char *sep = "";
 
-	fprintf(f, "lost: %s", m->ended ? "" : unknown_losses(&m->end));
+	fprintf(f, "lost: %s", state_unknown(&state));
 	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
 		const struct rec_counter_info *info = rec_counter_info(id);
+		const char *remedy = report_remedy(id);
+
 		if (!report_is_loss(id) || m->ledger[id].value == 0)
 			continue;
 		fprintf(f, "%s%" PRIu64 " %s %s", sep, m->ledger[id].value, info->stage,
 			info->name);
+		if (remedy)
+			fprintf(f, " (%s)", remedy);
 		sep = ", ";
 	}
-	if (m->damage.skipped_bytes || m->damage.cut_bytes || m->damage.bad_frames) {
-		fprintf(f,
-			"%s%" PRIu64 " damaged byte%s skipped, %" PRIu64
-			" byte%s cut off at the end",
-			sep, m->damage.skipped_bytes, s(m->damage.skipped_bytes),
-			m->damage.cut_bytes, s(m->damage.cut_bytes));
-		sep = ", ";
-	}
-	fprintf(f,
-		"%s (kernel %" PRIu64 " of %" PRIu64 " calls, runtime %" PRIu64 " of %" PRIu64
-		" events recorded)\n",
-		*sep ? "" : "nothing", m->ledger[REC_C_KERNEL_DONE].value,
-		m->ledger[REC_C_KERNEL_ENTERED].value, m->ledger[REC_C_RUNTIME_DELIVERED].value,
-		m->ledger[REC_C_RUNTIME_EMITTED].value);
+	state_damage(&m->damage, damage);
+	fprintf(f, "%s%s", *damage ? sep : "", damage);
+	fprintf(f, "%s", *sep || *damage ? "" : "nothing");
+	print_coverage(f, m);
+	if (m->is_cut)
+		fprintf(f, "cut: %" PRIu64 " of %" PRIu64 " records left out\n",
+			row(m, REC_C_CUT_OUT),
+			row(m, REC_C_CUT_OUT) + row(m, REC_C_RECORDING_READ));
 }
 
 void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
@@ -121,7 +153,7 @@ void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 		fprintf(f, "%s%s", i ? "; " : "", PRINTABLE(m->blind[i]));
 	fprintf(f, "%s\n", m->blind_count ? "" : "nothing known");
 	if (!m->ended)
-		fprintf(f, "incomplete: %s; what it wrote is here\n", report_end(&m->end));
+		fprintf(f, "incomplete: %s; what there is of it is here\n", report_end(&m->end));
 	else if (m->end.wait_status >= 0 && WIFSIGNALED(m->end.wait_status))
 		fprintf(f, "the command was killed by signal %d\n", WTERMSIG(m->end.wait_status));
 }

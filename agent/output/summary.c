@@ -241,8 +241,12 @@ int summary_compute(struct summary *s)
 		sort(s->names[i].errors, s->names[i].error_count, sizeof(*s->names[i].errors),
 			compare_errors);
 	}
-	for (size_t i = 0; i < s->model_count; i++)
+	if (rc == 0)
+		rc = summary_end_firsts(s);
+	for (size_t i = 0; i < s->model_count; i++) {
+		durations_sort(&s->models[i].first);
 		durations_sort(&s->models[i].rest);
+	}
 	sort(s->cores, s->core_count, sizeof(*s->cores), compare_cores);
 	sort(s->models, s->model_count, sizeof(*s->models), compare_models);
 	sort(s->names, s->name_count, sizeof(*s->names), compare_names);
@@ -266,6 +270,28 @@ uint64_t summary_length(const struct summary_window *w)
 uint64_t summary_open_count(const struct summary_events *e)
 {
 	return e->starts - e->closed;
+}
+
+bool summary_losses_known(const struct summary *s)
+{
+	for (size_t i = 0; i < s->capture_count; i++)
+		if (*state_unknown(&s->captures[i].state))
+			return false;
+	return !s->without_info && !s->damaged;
+}
+
+struct rec_damage summary_damage(const struct summary *s)
+{
+	struct rec_damage d = {0};
+
+	for (size_t i = 0; i < s->capture_count; i++) {
+		const struct rec_damage *of = &s->captures[i].state.damage;
+
+		d.skipped_bytes += of->skipped_bytes;
+		d.cut_bytes += of->cut_bytes;
+		d.bad_frames += of->bad_frames;
+	}
+	return d;
 }
 
 uint64_t summary_goodput(const struct summary_copies *c)

@@ -20,6 +20,7 @@
 #include "agent/output/event_kind.h"
 #include "agent/output/feed.h"
 #include "agent/output/intervals.h"
+#include "agent/output/state.h"
 #include "runtime/record/map64.h"
 
 #define SUMMARY_NO_CORE UINT32_MAX
@@ -48,9 +49,10 @@ struct summary_process {
 	struct summary_events events;
 	struct summary_window window;
 	bool has_info, ended;
-	uint64_t open_spans;
-	struct map64 open;  /* while gathering: id -> place in summary.open + 1 */
-	struct map64 begun; /* id -> place of the name that has started under it */
+	bool no_driver_calls;	   /* left out by --kernel-events=off */
+	const char *first_unknown; /* why its first executions need not be here; NULL: they are */
+	struct map64 open;	   /* while gathering: id -> place in summary.open + 1 */
+	struct map64 begun;	   /* id -> place of the name that has started under it */
 };
 
 /* How often a name of an error stands on calls. */
@@ -116,10 +118,18 @@ struct summary_copies {
 struct summary_model {
 	size_t process;
 	uint64_t id;
-	char *name;				  /* "" when it is not known */
-	bool on_device;				  /* nc_exec_running, else nrt_execute */
-	uint64_t first_n, first_ns, first_max_ns; /* the first one on each core */
-	struct durations rest;
+	char *name;	/* "" when it is not known */
+	bool on_device; /* nc_exec_running, else nrt_execute */
+	uint64_t failed, failed_ns;
+	/* Those that succeeded: computed, the first on each core apart unless process.first_unknown;
+	 * while gathering, all but the firsts so far. */
+	struct durations first, rest;
+};
+
+/* The earliest execution of a model that succeeded on a core, so far. */
+struct summary_first {
+	size_t model;
+	uint64_t start_ns, duration_ns;
 };
 
 struct summary_row {
@@ -129,9 +139,13 @@ struct summary_row {
 
 /* What the processes of one recording share. */
 struct summary_capture {
-	int64_t offset_ns; /* these three tell captures apart */
+	uint64_t begin_ns; /* these four tell captures apart */
+	int64_t offset_ns;
 	uint64_t cpu_ns, bytes;
 	uint64_t events;
+	struct trace_state state;
+	bool cut;		    /* a part that rec cut made, of `records`, */
+	uint64_t left_out, records; /* of which it left some out */
 };
 
 /* What is known of a span that has started. */
@@ -140,7 +154,7 @@ struct summary_open {
 	unsigned work;		      /* what it is, as summary_work.c names it */
 	bool sized;
 	uint64_t bytes;
-	bool first;
+	uint64_t on; /* key of (model, core) */
 	size_t next_free;
 };
 
@@ -156,6 +170,8 @@ struct summary {
 	struct summary_copies copies[SUMMARY_SOURCES][EVENT_DIRECTIONS];
 	struct summary_model *models;
 	size_t model_count;
+	struct summary_first *firsts;
+	size_t first_count;
 	struct summary_row *lost, *noted;
 	size_t lost_count, noted_count;
 	uint64_t lost_total, overwritten;
@@ -166,7 +182,7 @@ struct summary {
 	bool is_virtual;
 	uint64_t without_info; /* processes without a trace_info.pb */
 	uint64_t damaged;      /* processes of which not all could be read */
-	uint64_t not_ended;
+	uint64_t device_runs;  /* that blind tells of */
 	uint32_t logical_size; /* largest that a trace_info.pb tells */
 
 	const volatile sig_atomic_t *cancel; /* of summary_compute, may be NULL */
@@ -195,6 +211,10 @@ uint64_t summary_open_count(const struct summary_events *e);
 /* Bytes per second of wall time; 0 when there was no time. */
 uint64_t summary_goodput(const struct summary_copies *c);
 const char *summary_source_name(enum summary_source s);
+/* Are all losses counted? */
+bool summary_losses_known(const struct summary *s);
+/* What was damaged in all recordings together. */
+struct rec_damage summary_damage(const struct summary *s);
 
 /* ---- between the files that gather --------------------------------------------------------- */
 
@@ -202,6 +222,8 @@ const char *summary_source_name(enum summary_source s);
 int summary_grow(void *list, size_t n, size_t element);
 /* What runs on devices, copies and models: the events that need more than a count.  0 or -ENOMEM. */
 int summary_take_runtime(struct summary *s, size_t core, const struct ntrace_event_view *e);
+/* When processes are sorted: the first executions to their models, apart or with the rest.  0 or -ENOMEM. */
+int summary_end_firsts(struct summary *s);
 /* The STOP of a driver call. */
 int summary_take_driver(struct summary *s, const struct ntrace_event_view *e);
 /* A process's trace_info.pb; NULL: it has none.  0 or -ENOMEM. */

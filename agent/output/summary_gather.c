@@ -309,9 +309,11 @@ void summary_free(struct summary *s)
 			intervals_free(&s->copies[i][d].ran);
 	for (size_t i = 0; i < s->model_count; i++) {
 		free(s->models[i].name);
+		durations_free(&s->models[i].first);
 		durations_free(&s->models[i].rest);
 	}
 	free(s->models);
+	free(s->firsts);
 	free_rows(s->lost, s->lost_count);
 	free_rows(s->noted, s->noted_count);
 	free(s->captures);

@@ -13,6 +13,7 @@
 #include "agent/output/report.h"
 #include "agent/output/sum.h"
 #include "agent/output/summary.h"
+#include "runtime/record/blind.h"
 #include "runtime/record/ledger.h"
 
 static bool is(const Ntff__NtraceLedgerRow *r, const char *stage, const char *counter)
@@ -23,13 +24,9 @@ static bool is(const Ntff__NtraceLedgerRow *r, const char *stage, const char *co
 /* Is something missing because of it? */
 static bool is_loss(const Ntff__NtraceLedgerRow *r)
 {
-	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
-		const struct rec_counter_info *info = rec_counter_info(id);
+	uint32_t id = rec_counter_find(r->stage, r->counter);
 
-		if (is(r, info->stage, info->name))
-			return report_is_loss(id);
-	}
-	return !strcmp(r->kind, "lost");
+	return id ? report_is_loss(id) : !strcmp(r->kind, "lost");
 }
 
 /* Worth a remark: what was done to events, not what recording cost or received. */
@@ -82,6 +79,25 @@ static int take_row(struct summary *s, const Ntff__NtraceLedgerRow *r, bool know
 	return is_note(r) ? add_row(s, &s->noted, &s->noted_count, r, largest) : 0;
 }
 
+/* A row of the ledger's stage that is the recording. */
+static uint64_t row(const Ntff__NtraceInfo *info, const char *stage, const char *counter)
+{
+	for (size_t i = 0; i < info->n_ledger; i++)
+		if (is(info->ledger[i], stage, counter))
+			return info->ledger[i]->value;
+	return 0;
+}
+
+/* Why the first execution on a core need not be in the trace. */
+static const char *first_unknown(const Ntff__NtraceInfo *info)
+{
+	if (info->cut)
+		return "the trace is a cut";
+	if (row(info, "runtime", "overwritten"))
+		return "the ring overwrote events";
+	return info->damage ? "the recording is damaged" : NULL;
+}
+
 /* Finds or makes the capture that a process is a part of. */
 static int find_capture(struct summary *s, const Ntff__NtraceInfo *info,
 	struct summary_capture **ret, bool *ret_known)
@@ -91,7 +107,8 @@ static int find_capture(struct summary *s, const Ntff__NtraceInfo *info,
 	for (size_t i = 0; i < s->capture_count; i++) {
 		struct summary_capture *c = *ret = &s->captures[i];
 
-		*ret_known = c->offset_ns == info->realtime_offset_ns &&
+		*ret_known = c->begin_ns == info->begin_ns &&
+			     c->offset_ns == info->realtime_offset_ns &&
 			     c->cpu_ns == info->agent_cpu_ns && c->bytes == info->bytes_recorded;
 		if (*ret_known)
 			return 0;
@@ -100,18 +117,41 @@ static int find_capture(struct summary *s, const Ntff__NtraceInfo *info,
 	if (rc < 0)
 		return rc;
 	*ret = &s->captures[s->capture_count++];
-	**ret = (struct summary_capture){
-		info->realtime_offset_ns, info->agent_cpu_ns, info->bytes_recorded, 0};
+	**ret = (struct summary_capture){.begin_ns = info->begin_ns,
+		.offset_ns = info->realtime_offset_ns,
+		.cpu_ns = info->agent_cpu_ns,
+		.bytes = info->bytes_recorded,
+		.state = state_of_info(info),
+		.cut = info->cut,
+		.left_out = row(info, "recording", "cut_out")};
+	(*ret)->records = (*ret)->left_out + row(info, "recording", "read");
+	return 0;
+}
+
+/* The runs of all processes stand in one line. */
+static int set_runs(struct summary *s, uint64_t more)
+{
+	char line[BLIND_BYTES];
+
+	for (size_t i = 0; i < s->blind_count; i++) {
+		if (!blind_runs(s->blind[i]))
+			continue;
+		free(s->blind[i]);
+		blind_runs_line(s->device_runs += more, line);
+		s->blind[i] = strdup(line);
+		return s->blind[i] ? 1 : -ENOMEM;
+	}
+	s->device_runs = more;
 	return 0;
 }
 
 static int add_blind(struct summary *s, const char *line)
 {
-	uint64_t key = XXH3_64bits(line, strlen(line)) | 1;
-	int rc;
+	uint64_t runs = blind_runs(line), key = XXH3_64bits(line, strlen(line)) | 1;
+	int rc = runs ? set_runs(s, runs) : 0;
 
-	if (map64_find(&s->blind_index, key))
-		return 0;
+	if (rc || map64_find(&s->blind_index, key))
+		return rc < 0 ? rc : 0;
 	rc = map64_put(&s->blind_index, key, 1);
 	if (rc == 0)
 		rc = summary_grow(&s->blind, s->blind_count, sizeof(*s->blind));
@@ -136,7 +176,9 @@ int summary_take_info(struct summary *s, size_t process, const Ntff__NtraceInfo 
 	}
 	p->has_info = true;
 	p->ended = info->ended;
-	s->not_ended += !info->ended;
+	p->no_driver_calls =
+		!strcmp(info->kernel_events, merge_kernel_events_name(MERGE_KERNEL_OFF));
+	p->first_unknown = first_unknown(info);
 	s->is_virtual |= info->virtual_device;
 	if (info->logical_nc_size > s->logical_size)
 		s->logical_size = info->logical_nc_size;

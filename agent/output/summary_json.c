@@ -41,6 +41,7 @@ static void print_processes(struct json_out *j, const struct summary *s)
 		jout_key_unsigned(j, "duration_ns", summary_length(&p->window));
 		jout_key_bool(j, "trace_info", p->has_info);
 		jout_key_bool(j, "ended", p->ended);
+		jout_key_bool(j, "driver_calls", !p->no_driver_calls);
 		jout_end(j, '}');
 	}
 	jout_end(j, ']');
@@ -60,13 +61,40 @@ static void print_rows(
 	jout_end(j, ']');
 }
 
+static void print_damage(struct json_out *j, const struct summary *s)
+{
+	struct rec_damage d = summary_damage(s);
+
+	begin(j, "damage", '{');
+	jout_key_unsigned(j, "skipped_bytes", d.skipped_bytes);
+	jout_key_unsigned(j, "cut_bytes", d.cut_bytes);
+	jout_key_unsigned(j, "places", d.bad_frames);
+	jout_end(j, '}');
+}
+
+static void print_cuts(struct json_out *j, const struct summary *s)
+{
+	begin(j, "cuts", '[');
+	for (size_t i = 0; i < s->capture_count; i++) {
+		if (!s->captures[i].cut)
+			continue;
+		jout_begin(j, '{');
+		jout_key_unsigned(j, "left_out", s->captures[i].left_out);
+		jout_key_unsigned(j, "records", s->captures[i].records);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
 static void print_losses(struct json_out *j, const struct summary *s)
 {
 	jout_key_unsigned(j, "lost_total", s->lost_total);
-	jout_key_bool(j, "lost_known", !s->without_info && !s->not_ended && !s->damaged);
+	jout_key_bool(j, "lost_known", summary_losses_known(s));
 	print_rows(j, "lost", s->lost, s->lost_count);
 	print_rows(j, "noted", s->noted, s->noted_count);
 	jout_key_unsigned(j, "overwritten", s->overwritten);
+	print_damage(j, s);
+	print_cuts(j, s);
 	begin(j, "blind", '[');
 	for (size_t i = 0; i < s->blind_count; i++)
 		jout_string(j, s->blind[i], strlen(s->blind[i]));
@@ -172,6 +200,14 @@ static void print_copies(struct json_out *j, const struct summary *s)
 	jout_end(j, ']');
 }
 
+static void print_executions(struct json_out *j, const char *key, const struct durations *d)
+{
+	begin(j, key, '{');
+	durations_json(j, d);
+	jout_key_unsigned(j, "total_ns", durations_total(d));
+	jout_end(j, '}');
+}
+
 static void print_models(struct json_out *j, const struct summary *s)
 {
 	begin(j, "models", '[');
@@ -183,14 +219,12 @@ static void print_models(struct json_out *j, const struct summary *s)
 		jout_key_unsigned(j, "model_id", m->id);
 		jout_key_text(j, "model_name", m->name);
 		jout_key_text(j, "event", m->on_device ? "nc_exec_running" : "nrt_execute");
-		begin(j, "first", '{');
-		jout_key_unsigned(j, "n", m->first_n);
-		jout_key_unsigned(j, "total_ns", m->first_ns);
-		jout_key_unsigned(j, "max_ns", m->first_max_ns);
-		jout_end(j, '}');
-		begin(j, "rest", '{');
-		durations_json(j, &m->rest);
-		jout_key_unsigned(j, "total_ns", durations_total(&m->rest));
+		if (!s->processes[m->process].first_unknown)
+			print_executions(j, "first", &m->first);
+		print_executions(j, "rest", &m->rest);
+		begin(j, "failed", '{');
+		jout_key_unsigned(j, "n", m->failed);
+		jout_key_unsigned(j, "total_ns", m->failed_ns);
 		jout_end(j, '}');
 		jout_end(j, '}');
 	}

@@ -110,7 +110,7 @@ static int name_model(struct summary_model *m, struct pb_str name)
 	return 0;
 }
 
-/* Notes in `o` which model is executed, and whether for the first time on that core. */
+/* Notes in `o` which model is executed, and on which core. */
 static int find_model(struct summary *s, const struct ntrace_event_view *e, bool on_device,
 	uint32_t device_core, struct summary_open *o)
 {
@@ -121,7 +121,6 @@ static int find_model(struct summary *s, const struct ntrace_event_view *e, bool
 		.process = s->cores[o->core].process, .id = number, .on_device = on_device};
 	uint64_t words[5] = {like.process, like.id, on_device, s->cores[o->core].nc, device_core};
 	uint64_t key = XXH3_64bits(words, 3 * sizeof(words[0])) | 1, *found;
-	uint64_t core_key = XXH3_64bits(words, sizeof(words)) | 1;
 	size_t place;
 	int rc = 0;
 
@@ -137,23 +136,60 @@ static int find_model(struct summary *s, const struct ntrace_event_view *e, bool
 	if (rc < 0)
 		return rc;
 	o->model = place + 1;
-	o->first = !map64_find(&s->executed, core_key);
-	return o->first ? map64_put(&s->executed, core_key, 1) : 0;
+	o->on = XXH3_64bits(words, sizeof(words)) | 1;
+	return 0;
 }
 
-static int executed(struct summary *s, const struct summary_open *o, uint64_t ns)
+static int add_first(struct summary *s, uint64_t key, const struct summary_first *first)
 {
+	int rc = summary_grow(&s->firsts, s->first_count, sizeof(*s->firsts));
+
+	if (rc < 0)
+		return rc;
+	s->firsts[s->first_count] = *first;
+	return map64_put(&s->executed, key, s->first_count++);
+}
+
+/* An execution that began earlier takes the place of the one that was first so far. */
+static int executed(
+	struct summary *s, const struct summary_open *o, const struct ntrace_event_view *e)
+{
+	struct summary_first this = {o->model - 1, start_of(e), e->duration}, *first;
 	struct summary_model *m;
+	const uint64_t *place;
 
 	if (!o->model)
 		return 0;
-	m = &s->models[o->model - 1];
-	if (!o->first)
-		return durations_add(&m->rest, ns);
-	m->first_n++;
-	m->first_ns += ns;
-	m->first_max_ns = ns > m->first_max_ns ? ns : m->first_max_ns;
-	return 0;
+	m = &s->models[this.model];
+	if (e->status) {
+		m->failed++;
+		m->failed_ns += e->duration;
+		return 0;
+	}
+	place = map64_find(&s->executed, o->on);
+	if (!place)
+		return add_first(s, o->on, &this);
+	first = &s->firsts[*place];
+	if (this.start_ns < first->start_ns) {
+		struct summary_first later = *first;
+
+		*first = this;
+		this = later;
+	}
+	return durations_add(&m->rest, this.duration_ns);
+}
+
+int summary_end_firsts(struct summary *s)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < s->first_count; i++) {
+		struct summary_model *m = &s->models[s->firsts[i].model];
+		bool apart = !s->processes[m->process].first_unknown;
+
+		rc = durations_add(apart ? &m->first : &m->rest, s->firsts[i].duration_ns);
+	}
+	return rc;
 }
 
 /* ---- cores --------------------------------------------------------------------------------- */
@@ -209,7 +245,7 @@ static int stop_run(
 	p->runs++;
 	sum_add(&p->run_ns, e->duration);
 	rc = intervals_add(&p->ran, start_of(e), e->timestamp);
-	return rc < 0 ? rc : executed(s, o, e->duration);
+	return rc < 0 ? rc : executed(s, o, e);
 }
 
 /* How much a device's times may be wrong. */
@@ -277,7 +313,7 @@ static int stop(struct summary *s, size_t core, const struct ntrace_event_view *
 
 	switch (work) {
 	case WORK_EXECUTE:
-		return executed(s, &o, e->duration);
+		return executed(s, &o, e);
 	case WORK_RUN:
 		return stop_run(s, e, &o, started);
 	case WORK_COLLECTIVE:

@@ -89,6 +89,11 @@ static void about_runtimes(struct lines *s, const struct session *l)
 
 	if (!l->has_runtime && (l->process_count || !has_hooks(l)))
 		add(s, "host spans: no process announced a runtime of ours");
+	if (l->unnamed)
+		add(s,
+			"which process %" PRIu64
+			" runtime%s whose PROCESS frame is lost belonged to: written under pid 0",
+			l->unnamed, l->unnamed == 1 ? "" : "s");
 	if (refused)
 		add(s, "host spans of %" PRIu64 " runtime%s whose announcement was refused",
 			refused, refused == 1 ? "" : "s");
@@ -106,25 +111,47 @@ static void about_runtimes(struct lines *s, const struct session *l)
 			failed, failed == 1 ? "" : "s");
 }
 
+void blind_runs_line(uint64_t device_runs, char line[BLIND_BYTES])
+{
+	snprintf(line, BLIND_BYTES,
+		"inside of %" PRIu64 " device run%s: no device profile (NTFF) was taken",
+		device_runs, device_runs == 1 ? "" : "s");
+}
+
+uint64_t blind_runs(const char *line)
+{
+	uint64_t runs = 0;
+	char as_written[BLIND_BYTES];
+
+	if (sscanf(line, "inside of %20" SCNu64 " device run", &runs) != 1)
+		return 0;
+	blind_runs_line(runs, as_written);
+	return strcmp(line, as_written) ? 0 : runs;
+}
+
 /* Runs that a runtime of ours told are counted; what another runtime started is not known. */
 static void about_device(struct lines *s, const struct session *l, uint64_t device_runs)
 {
 	bool untold = !l->has_runtime || counter(l, REC_C_AGENT_REFUSED) ||
 		      counter(l, REC_C_AGENT_FAILED);
 
+	char line[BLIND_BYTES];
+
+	blind_runs_line(device_runs, line);
 	if (device_runs)
-		add(s, "inside of %" PRIu64 " device run%s: no device profile (NTFF) was taken",
-			device_runs, device_runs == 1 ? "" : "s");
+		add(s, "%s", line);
 	else if (l->process_count && untold)
 		add(s, "inside of the device: no device profile (NTFF) was taken");
 }
 
-static const char *blind_end(const struct rec_end *end)
+static const char *blind_end(const struct rec_end *end, const struct rec_damage *damage)
 {
 	switch (end->reason) {
 	case REC_END_COMMAND: /* no end frame at all */
 	case REC_END_ASKED:
-		return "the last 100 ms before the recorder died";
+		return damage->cut_bytes
+			       ? "everything since the end of the recording, which is cut off"
+			       : "the end: the last 100 ms if the recorder was killed";
 	case REC_END_NO_SPACE:
 		return "everything since there was no more space for the recording";
 	default:
@@ -142,7 +169,7 @@ uint32_t blind_lines(
 	about_device(&s, l, device_runs);
 	about_runtimes(&s, l);
 	if (!l->ended)
-		add(&s, "%s", blind_end(&l->end));
+		add(&s, "%s", blind_end(&l->end, &l->damage));
 	about_tables(&s, l);
 	if (s.dropped) /* its own place was another line's */
 		snprintf(lines[BLIND_LINES - 1], BLIND_BYTES, "%" PRIu32 " things more",

@@ -18,4 +18,9 @@
 uint32_t blind_lines(
 	const struct session *l, uint64_t device_runs, char lines[BLIND_LINES][BLIND_BYTES]);
 
+/* The line that tells of device runs, of which each process has its own number; and the number in such a
+ * line, 0 in any other. */
+void blind_runs_line(uint64_t device_runs, char line[BLIND_BYTES]);
+uint64_t blind_runs(const char *line);
+
 #endif

@@ -501,5 +501,6 @@ int encode_step(struct encoder *e, struct process *p, const struct clock_step *s
 	if (time > s->boot_ns)
 		at = attr_decimal(at, &e->keys[KEY_LATE], time - s->boot_ns);
 	finish(p, put_tail(at, PHASE_INSTANT, id));
+	p->last_time = time;
 	return 0;
 }

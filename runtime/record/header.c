@@ -225,6 +225,7 @@ static bool fill(json_t *root, const struct rec_header_info *info)
 		ok = set(root, "ladder", ladder_value(info->ladder));
 	return ok && set(root, "hooks", hooks_value(info->hooks)) &&
 	       set(root, "is_virtual", json_boolean(info->is_virtual)) &&
+	       (!info->is_cut || set(root, "cut", json_true())) &&
 	       set(root, "config", config_value(info)) &&
 	       set(root, "registry_hash",
 		       hash_value(info->registry_hash ? info->registry_hash
@@ -334,6 +335,7 @@ int rec_header_parse(const char *text, size_t size, struct rec_header *ret)
 	for (size_t i = 0; i < TEXT_COUNT; i++)
 		*text_at(&ret->info, i) = json_string_value(json_object_get(root, texts[i].key));
 	ret->info.is_virtual = json_is_true(json_object_get(root, "is_virtual"));
+	ret->info.is_cut = json_is_true(json_object_get(root, "cut"));
 	ret->info.registry_hash = get_hash(root, "registry_hash");
 	ret->info.ioctl_hash = get_hash(root, "ioctl_hash");
 	config = json_object_get(root, "config");

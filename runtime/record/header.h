@@ -33,6 +33,7 @@ struct rec_header_info {
 	/* In the order in which they were tried; ends with one without a family.  NULL: not known. */
 	const struct rec_ladder_step *ladder;
 	bool is_virtual; /* the devices are ntrace-vdev's */
+	bool is_cut;	 /* made by rec cut from another recording */
 
 	/* config */
 	bool all_processes;	    /* kernel hooks looked at every process */

@@ -58,15 +58,10 @@ int ingest_init(
 
 void ingest_free(struct ingest *in)
 {
-	for (size_t i = 0; i < in->source_count; i++) {
-		struct ingest_source *s = in->list[i];
-
-		submits_free(s->submits);
-		thread_map_free(&s->threads);
-		free(s->newest);
-		free(s->clocks);
-		free(s->waiting);
-		free(s);
+	for (size_t i = 0; in->by_number && i < SESSION_SOURCES; i++) {
+		if (in->by_number[i])
+			ingest_free_source(in->by_number[i]);
+		free(in->by_number[i]);
 	}
 	free(in->by_number);
 	free(in->list);
@@ -89,9 +84,8 @@ int ingest_end(struct ingest *in)
 {
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < in->source_count; i++)
-		if (!in->list[i]->ended)
-			rc = ingest_end_source(in, in->list[i]);
+	while (rc == 0 && in->source_count)
+		rc = ingest_end_source(in, in->list[in->source_count - 1]);
 	in->session->seq_gaps += sequence_gaps(in->cpus);
 	return rc;
 }
@@ -216,7 +210,7 @@ int ingest_threads(struct ingest *in, const struct rec_frame *f, const uint8_t *
 
 		memcpy(&t, payload, sizeof(t));
 		payload += sizeof(t);
-		if (t.host_tid && t.host_tid < TID_FOREIGN)
+		if (!s->ended && t.host_tid && t.host_tid < TID_FOREIGN)
 			rc = thread_map_add(&s->threads, &t);
 	}
 	return rc < 0 ? rc : 0;
@@ -397,7 +391,7 @@ static int take_record(struct ingest *in, struct ingest_source *s, const struct 
 /* Finds the process when the first valid record comes. */
 static int find_process(struct ingest *in, struct ingest_source *s)
 {
-	int64_t process = process_of(in->processes, in->session->sources[s->number].pid);
+	int64_t process = process_of(in->processes, session_settle(in->session, s->number));
 
 	if (process < 0)
 		return (int)process;

@@ -51,9 +51,10 @@ struct ingest_source {
 	uint32_t *clocks; /* by core: place + 1 in session->device_clocks */
 	struct submits *submits;
 	struct thread_map threads;
-	struct waiting *waiting; /* in the order in which they came */
-	size_t waiting_count, waiting_cap;
-	uint64_t waiting_min; /* no item that waits is older */
+	struct waiting *waiting;  /* in the order in which they came */
+	uint64_t *waiting_blocks; /* of so many of them in a row: no item that waits is older */
+	size_t waiting_count, waiting_gone, waiting_cap, waiting_blocks_cap;
+	uint64_t waiting_min; /* of all */
 };
 
 /* A span of which only the start has come (or only the stop: orphan). */
@@ -84,8 +85,9 @@ struct ingest {
 	struct held *held;
 	struct processes *processes;
 	struct ingest_source **by_number; /* NULL: has not appeared */
-	struct ingest_source **list;
+	struct ingest_source **list;	  /* that have not ended */
 	size_t source_count, source_cap;
+	uint64_t ended_mark; /* the newest mark of one that has */
 
 	struct map64 pairs; /* pair -> open_spans */
 	struct open_span *open_spans;
@@ -148,8 +150,10 @@ int ingest_wait_submit(
 	struct ingest *in, struct ingest_source *s, struct item *i, const struct submits_run *run);
 /* What the item of an open span waited for came: gives it back, NULL when memory is short. */
 struct item *ingest_wake(struct ingest *in, struct ingest_source *s, uint64_t span);
-/* Nothing more will come from a source.  Its mark stays where it was. */
+/* Nothing more will come from a source: it leaves the list, and what it needed is freed.  Its mark stays
+ * where it was. */
 int ingest_end_source(struct ingest *in, struct ingest_source *s);
+void ingest_free_source(struct ingest_source *s);
 
 /* ---- ingest_device.c ------------------------------------------------------------------------ */
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define MAX_WAITING (1u << 17)
+#define BLOCK 256u /* of what waits: about the root of that, so neither blocks nor items are many */
 
 int ingest_join(struct ingest *in, uint16_t source)
 {
@@ -29,7 +30,7 @@ int ingest_join(struct ingest *in, uint16_t source)
 	if (!s)
 		return -ENOMEM;
 	s->number = source;
-	s->threads.newest.seed = in->session->seed;
+	s->threads.places.seed = in->session->seed;
 	s->said = s->mark = in->released;
 	s->waiting_min = UINT64_MAX;
 	if (source >= REC_SOURCE_RUNTIME0) {
@@ -78,32 +79,84 @@ static int give_up(struct ingest *in, struct ingest_source *s, const struct wait
 	return held_put(in->held, i);
 }
 
-/* Puts what waits and is older than the mark that is to come, and the `oldest` of the list. */
-static int settle(struct ingest *in, struct ingest_source *s, uint64_t mark, size_t oldest)
+/* What came to wait at a place counts for its block. */
+static void note_time(struct ingest_source *s, size_t place)
 {
-	uint64_t min = UINT64_MAX;
+	uint64_t time = s->waiting[place].item.time, *min = &s->waiting_blocks[place / BLOCK];
+
+	if (place % BLOCK == 0 || time < *min)
+		*min = time;
+	if (time < s->waiting_min)
+		s->waiting_min = time;
+}
+
+static void leave(struct ingest_source *s, struct waiting *w)
+{
+	w->gone = true;
+	s->waiting_gone++;
+}
+
+/* Moves what waits together, in its order. */
+static void close_up(struct ingest *in, struct ingest_source *s)
+{
 	size_t kept = 0;
-	int rc = 0;
 
 	for (size_t i = 0; i < s->waiting_count; i++) {
-		struct waiting *w = &s->waiting[i];
+		const struct waiting *w = &s->waiting[i];
 
 		if (w->gone)
 			continue;
-		if (rc == 0 && (w->item.time < mark || i < oldest)) {
-			rc = give_up(in, s, w);
-			continue;
-		}
-		if (w->item.time < min)
-			min = w->item.time;
 		if (w->what != WAIT_SUBMIT)
 			in->open_spans[w->span].waiting = kept;
 		if (kept < i)
 			s->waiting[kept] = *w;
+		note_time(s, kept);
 		kept++;
 	}
 	s->waiting_count = kept;
+	s->waiting_gone = 0;
+}
+
+/* Puts what waits of a block and is older than a mark. */
+static int settle_block(
+	struct ingest *in, struct ingest_source *s, size_t block, uint64_t mark, size_t oldest)
+{
+	size_t from = block * BLOCK, to = from + BLOCK;
+	uint64_t min = UINT64_MAX;
+	int rc = 0;
+
+	for (size_t i = from; rc == 0 && i < to && i < s->waiting_count; i++) {
+		struct waiting *w = &s->waiting[i];
+
+		if (w->gone)
+			continue;
+		if (w->item.time < mark || i < oldest) {
+			leave(s, w);
+			rc = give_up(in, s, w);
+		} else if (w->item.time < min) {
+			min = w->item.time;
+		}
+	}
+	s->waiting_blocks[block] = min;
+	return rc;
+}
+
+/* Puts what waits and is older than the mark that is to come, and the `oldest` of the list.  Looks only at
+ * blocks in which there may be some, so that many marks that pass few cost little. */
+static int settle(struct ingest *in, struct ingest_source *s, uint64_t mark, size_t oldest)
+{
+	uint64_t min = UINT64_MAX;
+	int rc = 0;
+
+	for (size_t b = 0; rc == 0 && b * BLOCK < s->waiting_count; b++) {
+		if (s->waiting_blocks[b] < mark || b * BLOCK < oldest)
+			rc = settle_block(in, s, b, mark, oldest);
+		if (s->waiting_blocks[b] < min)
+			min = s->waiting_blocks[b];
+	}
 	s->waiting_min = min;
+	if (2 * s->waiting_gone >= s->waiting_count)
+		close_up(in, s);
 	return rc;
 }
 
@@ -111,14 +164,20 @@ static int settle(struct ingest *in, struct ingest_source *s, uint64_t mark, siz
  * sources change what is written. */
 static int make_room(struct ingest *in, struct ingest_source *s)
 {
-	int rc;
+	bool full = s->waiting_count - s->waiting_gone == MAX_WAITING;
+	size_t blocks = s->waiting_count / BLOCK + 1;
+	int rc = 0;
 
-	if (s->waiting_count < MAX_WAITING)
-		return session_grow(
+	if (full || (s->waiting_count == s->waiting_cap && 2 * s->waiting_gone >= s->waiting_count))
+		close_up(in, s);
+	if (full)
+		rc = settle(in, s, 0, MAX_WAITING / 2);
+	if (rc == 0)
+		rc = session_grow(
 			&s->waiting, &s->waiting_cap, s->waiting_count + 1, sizeof(*s->waiting));
-	rc = settle(in, s, 0, 0); /* those for which it came */
-	if (rc == 0 && s->waiting_count > MAX_WAITING / 2)
-		rc = settle(in, s, 0, s->waiting_count - MAX_WAITING / 2);
+	if (rc == 0)
+		rc = session_grow(&s->waiting_blocks, &s->waiting_blocks_cap, blocks,
+			sizeof(*s->waiting_blocks));
 	return rc;
 }
 
@@ -130,12 +189,11 @@ static int add_waiting(
 
 	if (rc < 0)
 		return rc;
-	w = &s->waiting[s->waiting_count++];
+	w = &s->waiting[s->waiting_count];
 	*w = *how;
 	w->item = *i;
 	held_release_item(in->held, i);
-	if (w->item.time < s->waiting_min)
-		s->waiting_min = w->item.time;
+	note_time(s, s->waiting_count++);
 	return 0;
 }
 
@@ -172,7 +230,7 @@ struct item *ingest_wake(struct ingest *in, struct ingest_source *s, uint64_t sp
 	if (place == s->waiting_count - 1)
 		s->waiting_count--;
 	else
-		s->waiting[place].gone = true;
+		leave(s, &s->waiting[place]);
 	return i;
 }
 
@@ -195,11 +253,34 @@ static int advance(struct ingest *in, struct ingest_source *s)
 	return rc;
 }
 
+void ingest_free_source(struct ingest_source *s)
+{
+	submits_free(s->submits);
+	thread_map_free(&s->threads);
+	free(s->newest);
+	free(s->clocks);
+	free(s->waiting);
+	free(s->waiting_blocks);
+	s->submits = NULL;
+	s->newest = NULL;
+	s->clocks = NULL;
+	s->waiting = NULL;
+	s->waiting_blocks = NULL;
+	s->waiting_count = s->waiting_gone = s->waiting_cap = s->waiting_blocks_cap = 0;
+}
+
 int ingest_end_source(struct ingest *in, struct ingest_source *s)
 {
 	int rc = settle(in, s, UINT64_MAX, 0);
+	size_t place = 0;
 
+	while (in->list[place] != s)
+		place++;
+	in->list[place] = in->list[--in->source_count];
+	if (s->mark > in->ended_mark)
+		in->ended_mark = s->mark;
 	s->ended = true;
+	ingest_free_source(s);
 	return rc;
 }
 
@@ -231,12 +312,12 @@ int ingest_watermark(struct ingest *in, const struct rec_frame *f, const uint8_t
  * gave beyond that must wait for it. */
 uint64_t ingest_safe(const struct ingest *in)
 {
-	uint64_t safe = UINT64_MAX, newest = 0;
+	uint64_t safe = UINT64_MAX, newest = in->ended_mark;
 
 	for (size_t i = 0; i < in->source_count; i++) {
 		const struct ingest_source *s = in->list[i];
 
-		if (!s->ended && s->mark < safe)
+		if (s->mark < safe)
 			safe = s->mark;
 		if (s->mark > newest)
 			newest = s->mark;

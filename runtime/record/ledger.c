@@ -34,6 +34,14 @@ const struct rec_counter_info *rec_counter_info(uint32_t id)
 	return id > REC_COUNTER_NONE && id < REC_COUNTER_MAX ? &table[id] : NULL;
 }
 
+uint32_t rec_counter_find(const char *stage, const char *name)
+{
+	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++)
+		if (!strcmp(table[id].stage, stage) && !strcmp(table[id].name, name))
+			return id;
+	return REC_COUNTER_NONE;
+}
+
 const char *rec_counter_kind_name(enum rec_counter_kind kind)
 {
 	return kind_names[kind];

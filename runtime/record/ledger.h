@@ -23,6 +23,9 @@ struct rec_counter_info {
 /* The row of counters.def; NULL for REC_COUNTER_NONE and beyond the table. */
 const struct rec_counter_info *rec_counter_info(uint32_t id);
 
+/* The id of a row by its stage and name, as they stand in trace_info.pb; REC_COUNTER_NONE: there is none. */
+uint32_t rec_counter_find(const char *stage, const char *name);
+
 /* "in", "out", "lost", "note" */
 const char *rec_counter_kind_name(enum rec_counter_kind kind);
 

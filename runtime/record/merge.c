@@ -84,9 +84,9 @@ static int cancelled(const struct merger *m)
 static void seed_tables(struct merger *m, uint64_t seed)
 {
 	struct map64 *const tables[] = {&m->session.name_index, &m->session.counter_index,
-		&m->processes.pids, &m->held.late_flags, &m->ingest.pairs, &m->ingest.id_index,
-		&m->ingest.announced, &m->ingest.last_done, &m->timeline.threads,
-		&m->timeline.displaced};
+		&m->session.runtimes, &m->processes.pids, &m->held.late_flags, &m->ingest.pairs,
+		&m->ingest.id_index, &m->ingest.announced, &m->ingest.last_done,
+		&m->timeline.threads, &m->timeline.displaced};
 
 	m->session.seed = seed;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
@@ -242,6 +242,9 @@ static void fill_result(struct merger *m)
 	r->ended = s->ended;
 	r->end = s->end;
 	r->is_virtual = s->is_virtual;
+	r->counted = s->counter_count > 0;
+	r->is_cut = s->header.info.is_cut;
+	r->begin_ns = clock_map_real(&s->clock, s->clock.begin);
 	r->damage = s->damage;
 	r->spilled = m->held.spilled;
 	r->blind_count = blind_lines(s, device_runs, r->blind);

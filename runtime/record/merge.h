@@ -24,6 +24,9 @@ enum merge_kernel_events {
 /* "hint", "extended", "off", as in --kernel-events and trace_info.pb; NULL beyond the last. */
 const char *merge_kernel_events_name(unsigned kernel_events);
 
+/* "command", "asked", "no_space", "failed": the reasons of REC_END as in trace_info.pb; NULL beyond the last. */
+const char *merge_end_name(unsigned reason);
+
 /* The files of a process, in the order in which they are finished. */
 enum merge_file { MERGE_NTRACE, MERGE_CPU_UTIL, MERGE_HOST_MEM, MERGE_TRACE_INFO, MERGE_FILES };
 
@@ -77,9 +80,12 @@ struct merge_result {
 	bool balanced;	   /* every stage's identity holds */
 	bool ended;	   /* the recorder stopped in order: nothing is missing behind its end */
 	bool is_virtual;
+	bool is_cut;	    /* made by rec cut */
 	bool in_work;	    /* still being written: this is what there was so far */
 	struct rec_end end; /* zero without a REC_END */
 	struct rec_damage damage;
+	bool counted;	     /* it has counters */
+	uint64_t begin_ns;   /* epoch ns: first clock snapshot */
 	uint64_t spilled;    /* events that waited in the temporary file */
 	char blind[12][160]; /* what the active hooks could not see, one line each */
 	uint32_t blind_count;

@@ -28,6 +28,7 @@ struct parts {
 	Ntff__InternedDataDb__IdMapEntry *names;
 	Ntff__InternedDataDb__IdMapEntry **name_list;
 	Ntff__InternedDataDb db, *db_list[1];
+	Ntff__NtraceDamage damage;
 	char lines[BLIND_LINES][BLIND_BYTES];
 	char *line_list[BLIND_LINES];
 };
@@ -215,6 +216,23 @@ static void add_blind(
 	m->blind = p->line_list;
 }
 
+/* Whether the recording is all that there was. */
+static void add_state(Ntff__NtraceInfo *m, struct parts *p, const struct session *l)
+{
+	m->begin_ns = clock_map_real(&l->clock, l->clock.begin);
+	m->cut = l->header.info.is_cut;
+	m->ended = l->ended;
+	if (l->has_end)
+		m->end = text(merge_end_name(l->end.reason));
+	if (!rec_damaged(&l->damage))
+		return;
+	ntff__ntrace_damage__init(&p->damage);
+	p->damage.skipped_bytes = l->damage.skipped_bytes;
+	p->damage.cut_bytes = l->damage.cut_bytes;
+	p->damage.places = l->damage.bad_frames;
+	m->damage = &p->damage;
+}
+
 static void add_header(Ntff__NtraceInfo *m, const struct session *l)
 {
 	const struct rec_header_info *h = &l->header.info;
@@ -227,7 +245,6 @@ static void add_header(Ntff__NtraceInfo *m, const struct session *l)
 	m->hooks = (char **)h->hooks;
 	while (h->hooks && h->hooks[m->n_hooks])
 		m->n_hooks++;
-	m->ended = l->ended;
 }
 
 const char *merge_kernel_events_name(unsigned kernel_events)
@@ -239,6 +256,18 @@ const char *merge_kernel_events_name(unsigned kernel_events)
 	};
 
 	return kernel_events < sizeof(names) / sizeof(*names) ? names[kernel_events] : NULL;
+}
+
+const char *merge_end_name(unsigned reason)
+{
+	static const char *const names[] = {
+		[REC_END_COMMAND] = "command",
+		[REC_END_ASKED] = "asked",
+		[REC_END_NO_SPACE] = "no_space",
+		[REC_END_FAILED] = "failed",
+	};
+
+	return reason < sizeof(names) / sizeof(*names) ? names[reason] : NULL;
 }
 
 static int append_info(const Ntff__NtraceInfo *m, struct pb_buf *to)
@@ -265,6 +294,7 @@ int out_trace_info(const struct session *s, const struct process *process,
 	m.agent_cpu_ns = g->value[REC_C_AGENT_CPU_NS];
 	m.bytes_recorded = g->value[REC_C_AGENT_BYTES];
 	add_header(&m, s);
+	add_state(&m, &p, s);
 	add_blind(&m, &p, s, process->device_runs);
 	rc = add_files(&m, &p, profiles, profile_count);
 	if (rc == 0)

@@ -17,6 +17,7 @@
 #include "runtime/base/file.h"
 #include "runtime/record/clock_map.h"
 #include "runtime/record/cut_blocks.h"
+#include "runtime/record/cut_counters.h"
 #include "runtime/record/cut_output.h"
 #include "runtime/record/footer.h"
 #include "runtime/record/frame.h"
@@ -26,7 +27,6 @@
 #include "runtime/record/span_set.h"
 
 #define SOURCES (1u << 16)
-#define ROWS 64u /* counters in a frame */
 
 struct cutter {
 	const struct rec_cut_options *o;
@@ -42,6 +42,7 @@ struct cutter {
 	uint8_t *cpu_rows;
 	uint64_t seen;			  /* records */
 	uint64_t finished, finished_kept; /* runtime records and finished calls */
+	uint64_t calls;			  /* finished calls among those that are there */
 	uint64_t last_ns;		  /* time of the last frame */
 	struct cut_blocks blocks;
 	uint32_t block; /* that is surveyed */
@@ -149,6 +150,7 @@ static int survey_kernel(struct cutter *c, const struct rec_frame *f, const uint
 
 		c->seen++;
 		c->finished += done;
+		c->calls += done;
 		if (done ? call_overlaps(c, &e) : time_wanted(c, e.start_ns))
 			cut_blocks_want(&c->blocks, c->block);
 		if (!done || span_set_find(&c->spans, call_key(&e)))
@@ -455,34 +457,12 @@ static int cut_watermark(struct cutter *c, const struct rec_frame *f, const uint
 /* The newest counters of all sources, and what this cut leaves out. */
 static int put_counters(struct cutter *c, uint64_t time_ns)
 {
-	const struct rec_footer_counter *k = c->newest.counters;
-	uint32_t n = c->newest.head.counters, used = 0;
-	struct rec_counter rows[ROWS];
-	struct rec_frame f = {.type = REC_COUNTERS, .time_ns = time_ns};
-	struct ledger g = {0};
 	struct ledger_found found = {.records = c->finished,
+		.calls = c->calls,
 		.ended = c->ret->ended,
 		.damaged = rec_damaged(&c->ret->damage)};
-	int rc = 0;
 
-	footer_sort(&c->newest);
-	for (uint32_t i = 0; i < n && rc == 0; i++) {
-		rows[used++] = (struct rec_counter){k[i].id, k[i].sub, k[i].value};
-		ledger_add(&g, &found, k[i].id, k[i].value);
-		if (used < ROWS && i + 1 < n && k[i + 1].source == k[i].source)
-			continue;
-		f.source = (uint16_t)k[i].source;
-		rc = copy(c, &f, rows, used * sizeof(rows[0]));
-		used = 0;
-	}
-	ledger_compare(&g, &found);
-	const struct rec_counter own[] = {
-		{REC_C_CUT_OUT, 0, g.value[REC_C_CUT_OUT] + c->finished - c->finished_kept},
-		{REC_C_CUT_DAMAGED, 0,
-			g.value[REC_C_CUT_DAMAGED] + g.value[REC_C_RECORDING_DAMAGED]},
-	};
-	f.source = REC_SOURCE_RECORDER;
-	return rc < 0 ? rc : copy(c, &f, own, sizeof(own));
+	return cut_counters_write(c->w, &c->newest, &found, c->finished_kept, time_ns);
 }
 
 static int cut_end(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)

@@ -24,6 +24,7 @@ struct summarizer {
 	struct span_set spans;
 	struct sequence *cpus; /* of driver calls */
 	uint64_t finished;     /* runtime records and finished calls */
+	uint64_t calls;	       /* finished calls among them */
 	/* Of the block being read. */
 	struct rec_place place;
 	struct rec_index block;
@@ -150,6 +151,7 @@ static int take_kernel(struct summarizer *z, const struct rec_frame *f, const ui
 		note_record(z, src, e.start_ns, records_call_end(&e));
 		sequence_note(z->cpus, &e);
 		z->finished += done;
+		z->calls += done;
 		if (!done || span_set_find(&z->spans, key))
 			rc = note_span(z, key, !done, done);
 	}
@@ -320,8 +322,10 @@ static int read_frames(struct summarizer *z, struct rec_reader *r)
 static void sum_counters(struct summarizer *z)
 {
 	struct rec_summary *s = z->s;
-	struct ledger_found found = {
-		.records = z->finished, .ended = s->ended, .damaged = rec_damaged(&s->damage)};
+	struct ledger_found found = {.records = z->finished,
+		.calls = z->calls,
+		.ended = s->ended,
+		.damaged = rec_damaged(&s->damage)};
 
 	for (uint32_t i = 0; i < z->found.head.counters; i++) {
 		const struct rec_footer_counter *c = &z->found.counters[i];

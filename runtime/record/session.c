@@ -35,7 +35,11 @@ int session_init(struct session *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->sources = calloc(SESSION_SOURCES, sizeof(*s->sources));
-	return s->sources ? 0 : -ENOMEM;
+	if (!s->sources)
+		return -ENOMEM;
+	for (uint32_t i = REC_SOURCE_RUNTIME0; i < SESSION_SOURCES; i++)
+		s->sources[i].ordinal = (uint16_t)(i - REC_SOURCE_RUNTIME0);
+	return 0;
 }
 
 void session_free(struct session *s)
@@ -51,11 +55,11 @@ void session_free(struct session *s)
 	free(s->name_text);
 	free(s->counters);
 	free(s->sources);
-	free(s->announced);
 	free(s->last_cpus);
 	pb_buf_free(&s->cpu);
 	map64_free(&s->name_index);
 	map64_free(&s->counter_index);
+	map64_free(&s->runtimes);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -220,31 +224,42 @@ static int take_device(struct session *s, const struct rec_frame *f, const uint8
 	return 0;
 }
 
+/* Numbers the runtimes under a pid in the order in which they announce themselves. */
+static int number_runtime(struct session *s, struct session_source *source, uint32_t pid)
+{
+	const uint64_t *known = map64_find(&s->runtimes, (uint64_t)pid + 1);
+	uint64_t before = known ? *known : 0;
+
+	source->ordinal = (uint16_t)before;
+	return map64_put(&s->runtimes, (uint64_t)pid + 1, before + 1);
+}
+
+/* The source keeps its own number when it does not say which process it is: no other has that. */
 static int take_process(struct session *s, const struct rec_frame *f, const uint8_t *payload)
 {
 	struct session_source *source = &s->sources[f->source];
+	bool runtime = f->source >= REC_SOURCE_RUNTIME0;
 	struct rec_process p;
-	int rc;
 
 	if (f->size < sizeof(p))
 		return session_invalid(s);
 	memcpy(&p, payload, sizeof(p));
 	s->is_virtual |= p.is_virtual != 0;
-	if (source->announced)
+	s->has_runtime |= runtime;
+	if (source->settled || p.pid == 0)
 		return 0;
-	rc = session_grow(
-		&s->announced, &s->announced_cap, s->announced_count + 1, sizeof(*s->announced));
-	if (rc < 0)
-		return rc;
-	for (size_t i = 0; i < s->announced_count; i++)
-		if (s->announced[i] >= REC_SOURCE_RUNTIME0 &&
-			s->sources[s->announced[i]].pid == p.pid)
-			source->ordinal++;
-	s->announced[s->announced_count++] = f->source;
+	source->settled = true;
 	source->pid = p.pid;
-	source->announced = true;
-	s->has_runtime |= f->source >= REC_SOURCE_RUNTIME0;
-	return 0;
+	return runtime ? number_runtime(s, source, p.pid) : 0;
+}
+
+uint32_t session_settle(struct session *s, uint16_t source)
+{
+	struct session_source *of = &s->sources[source];
+
+	s->unnamed += of->pid == 0;
+	of->settled = true;
+	return of->pid;
 }
 
 static int take_counter(struct session *s, uint16_t source, const struct rec_counter *c)
@@ -334,6 +349,7 @@ static int take_end(struct session *s, const struct rec_frame *f, const uint8_t 
 	if (f->size < sizeof(s->end))
 		return session_invalid(s);
 	memcpy(&s->end, payload, sizeof(s->end));
+	s->has_end = true;
 	s->ended = rec_end_in_order(&s->end);
 	return 0;
 }

@@ -39,9 +39,10 @@ struct session_counter {
 };
 
 struct session_source {
-	uint32_t pid;	  /* 0: its REC_PROCESS is lost */
-	uint16_t ordinal; /* of the runtimes under this pid, from 0 */
-	bool announced;	  /* has a REC_PROCESS */
+	uint32_t pid; /* 0: its REC_PROCESS is lost */
+	uint16_t
+		ordinal; /* of the runtimes under this pid, from 0; under 0 the number of the source */
+	bool settled;	 /* what a REC_PROCESS says from now on changes nothing */
 };
 
 /* The clock of one core, as one runtime saw it. */
@@ -73,14 +74,13 @@ struct session {
 	char *name_text;
 	struct session_counter *counters;
 	struct session_source *sources; /* by number */
-	uint16_t *announced;		/* numbers of sources with a REC_PROCESS, in their order */
 	struct session_mem *mems;
 	struct session_clock *device_clocks;
 	struct pb_buf cpu; /* encoded as in cpu_util.pb */
 	struct session_interval *intervals;
 	size_t interval_count, interval_cap, name_count, name_cap, name_bytes, name_bytes_cap,
-		counter_count, counter_cap, announced_count, announced_cap, mem_count, mem_cap,
-		device_clock_count, device_clock_cap;
+		counter_count, counter_cap, mem_count, mem_cap, device_clock_count,
+		device_clock_cap;
 	uint64_t read_done;  /* raw records found: runtime records and finished calls */
 	uint64_t read_calls; /* finished calls among them */
 	uint64_t read;	     /* all raw records found, invalid ones too */
@@ -88,12 +88,15 @@ struct session {
 	size_t process_count; /* that have files; known at the end */
 	uint64_t seq_gaps;
 	uint64_t foreign; /* records whose thread has no id of the host */
+	uint64_t unnamed; /* runtimes with records of which the REC_PROCESS is lost */
 	uint64_t seed; /* of all tables with keys from the recording; set before the first frame */
-	bool has_header, is_virtual, ended, has_runtime;
-	struct rec_end end; /* ended: there was one, and of a recorder that stopped in order */
+	bool has_header, is_virtual, has_runtime;
+	struct rec_end end;  /* when has_end */
+	bool has_end, ended; /* ended: in order */
 	struct rec_damage damage;
 
 	struct map64 name_index, counter_index;
+	struct map64 runtimes;	       /* pid -> how many have announced themselves */
 	struct sampler_cpu *last_cpus; /* the sample before */
 	size_t last_cpu_count;
 	uint64_t last_cpu_ns;
@@ -106,6 +109,8 @@ void session_free(struct session *s);
 /* Takes a frame; those with events are left alone.  0 or -ENOMEM.  A payload that cannot be is
  * counted as one invalid record. */
 int session_frame(struct session *s, const struct rec_frame *f, const uint8_t *payload);
+/* The pid of a source that has a record now, which settles it. */
+uint32_t session_settle(struct session *s, uint16_t source);
 /* Key for a table of a pair, which nobody can choose who does not know the seed.  Not 0. */
 uint64_t session_key(const struct session *s, uint64_t a, uint64_t b);
 /* A payload or record that cannot be. */

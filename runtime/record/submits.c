@@ -16,8 +16,8 @@
  * exec_ids may come again in a long trace.  Of several waits that one counts which was going on when
  * the run began, or else the next; it is refused when its nrt_execute began after the run had ended.
  *
- * Waits and submits are kept in rings of fixed size: the newest thousands, far more than can be
- * under way at a time.  Threads are forgotten once the mark has passed the end of their execution.
+ * Waits and submits are kept in rings: the newest thousands, far more than can be under way at a time.
+ * They are made when the first comes, because of some recordings' thousands of runtimes most submit nothing.  Threads are forgotten once the mark has passed the end of their execution.
  *
  * A submit inside an nrt_execute that has not ended holds the watermark of its source at its own time,
  * less what the core's clock may be wrong by, until its run has come or the nrt_execute has ended: the
@@ -35,7 +35,8 @@
 /* A device run's host time comes from another clock and may be off by a bad reading; exec_ids that come
  * again lie further apart. */
 #define CLOCK_SLACK_NS 1000000000u
-#define WAITS 16384u /* a power of two */
+#define WAITS 16384u /* a power of two, as is FIRST_WAITS */
+#define FIRST_WAITS 64u
 #define MAX_CHAIN 64u
 #define RECENT 16u /* submits per core */
 #define PER_EXECUTE 8u
@@ -86,15 +87,15 @@ struct recent {
 };
 
 struct submits {
-	struct wait *waits; /* ring */
-	uint64_t *heads;    /* number + 1 of the newest wait in each bucket */
-	uint64_t wait_count;
+	struct wait *waits; /* ring, which grows up to WAITS before it is one */
+	uint64_t *heads;    /* number + 1 of the newest wait in each bucket; NULL: no wait yet */
+	uint64_t wait_count, wait_cap;
 	struct thread *threads;
 	size_t thread_count, thread_cap;
 	size_t pending; /* submits of all threads */
 	uint64_t passed;
 	struct map64 tids;
-	struct recent *recent; /* by core */
+	struct recent *recent; /* by core; NULL: no submit yet */
 	uint64_t gaps[SUBMITS_CORES], all_gaps;
 };
 
@@ -105,13 +106,6 @@ struct submits *submits_new(uint64_t seed)
 	if (!s)
 		return NULL;
 	s->tids.seed = seed;
-	s->waits = calloc(WAITS, sizeof(*s->waits));
-	s->heads = calloc(WAITS, sizeof(*s->heads));
-	s->recent = calloc(SUBMITS_CORES, sizeof(*s->recent));
-	if (!s->waits || !s->heads || !s->recent) {
-		submits_free(s);
-		return NULL;
-	}
 	return s;
 }
 
@@ -215,15 +209,18 @@ static bool is_whole(
 	return from == core ? s->gaps[core] == since->core : s->all_gaps == since->all;
 }
 
-static void add_submit(struct submits *s, struct thread *t, uint32_t core, uint64_t pair,
+static int add_submit(struct submits *s, struct thread *t, uint32_t core, uint64_t pair,
 	uint64_t time, uint64_t told)
 {
-	struct recent *r = &s->recent[core];
+	struct recent *r;
 
+	if (!s->recent && !(s->recent = calloc(SUBMITS_CORES, sizeof(*s->recent))))
+		return -ENOMEM;
+	r = &s->recent[core];
 	r->submits[r->count % RECENT].pair = pair;
 	r->submits[r->count++ % RECENT].start = time;
 	if (!inside_execute(t, time))
-		return;
+		return 0;
 	if (t->count == PER_EXECUTE) {
 		stop_awaiting(s, &t->submits[0]);
 		memmove(&t->submits[0], &t->submits[1], --t->count * sizeof(t->submits[0]));
@@ -235,6 +232,7 @@ static void add_submit(struct submits *s, struct thread *t, uint32_t core, uint6
 		.gaps = gaps_of(s, core),
 		.core = core,
 		.pending = t->execute_end == OPEN};
+	return 0;
 }
 
 /* ---- waits -------------------------------------------------------------------------------- */
@@ -244,9 +242,33 @@ static uint64_t wait_key(uint32_t core, uint32_t exec_id)
 	return (uint64_t)core << 32 | exec_id;
 }
 
-static uint64_t *bucket(const struct submits *s, uint64_t key)
+/* Room for one wait more, in place of the oldest when there are many. */
+static int make_room(struct submits *s)
 {
-	return &s->heads[(key * 0x9e3779b97f4a7c15ull) >> 50 & (WAITS - 1)];
+	size_t cap = s->wait_cap ? 2 * s->wait_cap : FIRST_WAITS;
+	struct wait *more;
+
+	if (!s->heads && !(s->heads = calloc(WAITS, sizeof(*s->heads))))
+		return -ENOMEM;
+	if (s->wait_count < s->wait_cap || s->wait_cap == WAITS)
+		return 0;
+	more = realloc(s->waits, cap * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	s->waits = more;
+	s->wait_cap = cap;
+	return 0;
+}
+
+static size_t bucket(uint64_t key)
+{
+	return (key * 0x9e3779b97f4a7c15ull) >> 50 & (WAITS - 1);
+}
+
+/* Number + 1 of the newest wait that may have this key, 0: none. */
+static uint64_t newest_wait(const struct submits *s, uint64_t key)
+{
+	return s->heads ? s->heads[bucket(key)] : 0;
 }
 
 /* The submit to this core in the thread's nrt_execute before a time, or the nrt_execute; 0 when records
@@ -272,12 +294,16 @@ static uint64_t link_of(const struct submits *s, const struct thread *t, uint32_
 	return whole ? best : 0;
 }
 
-static void add_wait(struct submits *s, struct thread *t, uint32_t core, uint64_t pair,
+static int add_wait(struct submits *s, struct thread *t, uint32_t core, uint64_t pair,
 	uint64_t time, uint32_t exec_id)
 {
-	struct wait *w = &s->waits[s->wait_count % WAITS];
-	uint64_t key = wait_key(core, exec_id), *b = bucket(s, key);
+	uint64_t key = wait_key(core, exec_id), *b;
+	struct wait *w;
 
+	if (make_room(s) < 0)
+		return -ENOMEM;
+	w = &s->waits[s->wait_count % WAITS];
+	b = &s->heads[bucket(key)];
 	*w = (struct wait){.key = key, .start = time, .end = OPEN, .pair = pair, .before = *b};
 	w->tid = t->tid;
 	if (inside_execute(t, time)) {
@@ -285,12 +311,13 @@ static void add_wait(struct submits *s, struct thread *t, uint32_t core, uint64_
 		w->execute_start = t->execute_start;
 	}
 	*b = t->wait = ++s->wait_count;
+	return 0;
 }
 
 /* The wait for this run, or NULL. */
 static struct wait *find_wait(const struct submits *s, const struct submits_run *run)
 {
-	uint64_t key = wait_key(run->core, run->exec_id), number = *bucket(s, key);
+	uint64_t key = wait_key(run->core, run->exec_id), number = newest_wait(s, key);
 	struct wait *during = NULL, *after = NULL, *w;
 
 	for (unsigned i = 0; i < MAX_CHAIN && (w = wait_by_number(s, number)); i++) {
@@ -333,12 +360,11 @@ int submits_start(struct submits *s, uint32_t type, uint32_t core, uint32_t tid,
 
 	if (!t)
 		return -ENOMEM;
-	if (type == TRACE_EXECUTE_API)
-		begin_execute(s, t, core, pair, time, told);
-	else if (type == TRACE_MODEL_SUBMIT)
-		add_submit(s, t, core, pair, time, told);
-	else
-		add_wait(s, t, core, pair, time, exec_id);
+	if (type == TRACE_MODEL_SUBMIT)
+		return add_submit(s, t, core, pair, time, told);
+	if (type == TRACE_EXEC_WAIT)
+		return add_wait(s, t, core, pair, time, exec_id);
+	begin_execute(s, t, core, pair, time, told);
 	return 0;
 }
 
@@ -399,7 +425,7 @@ bool submits_exact(struct submits *s, const struct submits_run *run, uint64_t *r
 /* The newest wait for a run of this name that has not come yet, or NULL. */
 static struct wait *find_awaited(const struct submits *s, const struct submits_run *run)
 {
-	uint64_t key = wait_key(run->core, run->exec_id), number = *bucket(s, key);
+	uint64_t key = wait_key(run->core, run->exec_id), number = newest_wait(s, key);
 	struct wait *w;
 
 	for (unsigned i = 0; i < MAX_CHAIN && (w = wait_by_number(s, number)); i++) {
@@ -430,8 +456,8 @@ bool submits_cause(
 
 bool submits_inferred(const struct submits *s, const struct submits_run *run, uint64_t *ret_pair)
 {
-	const struct recent *r = &s->recent[run->core];
-	uint64_t start = 0, n = r->count < RECENT ? r->count : RECENT;
+	const struct recent *r = s->recent ? &s->recent[run->core] : NULL;
+	uint64_t start = 0, n = !r ? 0 : r->count < RECENT ? r->count : RECENT;
 	bool found = false;
 
 	for (uint64_t i = 0; i < n; i++) {

@@ -21,12 +21,17 @@
 struct thread_row {
 	uint64_t from_ns;
 	uint32_t host_tid;
-	uint32_t before; /* place + 1 of the thread that had the id before; 0: none */
+};
+
+/* The threads that had one id, each from later on than the one before it. */
+struct thread_rows {
+	struct thread_row *rows;
+	uint32_t count, cap;
 };
 
 struct thread_map {
-	struct map64 newest; /* id + 1 -> place in rows */
-	struct thread_row *rows;
+	struct map64 places; /* id + 1 -> place in ids */
+	struct thread_rows *ids;
 	size_t count, cap;
 };
 

@@ -445,7 +445,7 @@ TEST("blind: no hooks, no runtime, no end, no header, other tables", "[merge]")
 	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
 	CHECK(is_blind(&fx, "no kernel hook"));
 	CHECK(is_blind(&fx, "no process announced"));
-	CHECK(is_blind(&fx, "died"));
+	CHECK(is_blind(&fx, "recorder was killed"));
 	fx_free(&fx);
 
 	REQUIRE(fx_open_bare(&fx));

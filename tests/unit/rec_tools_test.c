@@ -265,6 +265,81 @@ TEST("rec cut: records that were damaged before stay lost in the cut", "[record]
 	fx_free(&fx);
 }
 
+/* What a recorder leaves that was killed: its counters are older than its last records. */
+static bool make_killed(struct fixture *fx)
+{
+	static const struct rec_counter kernel[] = {{REC_C_KERNEL_ENTERED, 0, 2},
+		{REC_C_KERNEL_DONE, 0, 1}, {REC_C_KERNEL_OPEN, 0, 1}, {REC_C_KERNEL_RECEIVED, 0, 0},
+		{REC_C_KERNEL_LEFT, 0, 1}};
+	static const struct rec_counter runtime[] = {{REC_C_RUNTIME_EMITTED, 0, 1},
+		{REC_C_RUNTIME_EMITTED, 1, 2}, {REC_C_RUNTIME_DELIVERED, 0, 1},
+		{REC_C_RUNTIME_UNREAD, 0, 1}, {REC_C_RUNTIME_UNREAD, 1, 1}};
+
+	if (!fx_open(fx))
+		return false;
+	fx_frame(fx, REC_COUNTERS, REC_SOURCE_KERNEL, kernel, sizeof(kernel));
+	fx_frame(fx, REC_COUNTERS, FX_SOURCE, runtime, sizeof(runtime));
+	for (uint64_t i = 0; i < 4; i++) {
+		fx_span(fx, TRACE_TENSOR_READ, 1 + i, TID, 1000 * (i + 1), 1000 * (i + 1) + 500);
+		fx_copy(fx, TID + 1, 1000 * (i + 1), 1000 * (i + 1) + 500, 64);
+	}
+	return fx_close_writer(fx) == 0;
+}
+
+/* The ledgers up to the recording are alike but for what the cut left out. */
+static void check_ledgers(const struct ledger *of, const struct ledger *cut, uint64_t left_out)
+{
+	for (uint32_t id = 1; id <= REC_C_RECORDING_DAMAGED; id++) {
+		uint64_t want = of->value[id];
+
+		test_info("%s/%s", rec_counter_info(id)->stage, rec_counter_info(id)->name);
+		if (id == REC_C_CUT_OUT)
+			want += left_out;
+		if (id == REC_C_RECORDING_READ)
+			want -= left_out;
+		CHECK_EQ(cut->value[id], want);
+	}
+}
+
+TEST("rec: info, a cut and the merge have one ledger for a recording without an end", "[record]")
+{
+	for (unsigned part = 0; part < 2; part++) {
+		struct rec_cut_options o = {
+			.to = {part ? CUT_RELATIVE : CUT_OPEN, 2400}}; /* two of the four */
+		struct rec_summary whole, of_cut;
+		struct ledger merged = {0};
+		struct rec_cut_result cut;
+		struct fixture fx;
+
+		REQUIRE(make_killed(&fx));
+		struct scratch_path rec = fx_path(&fx, REC_DIR), to = fx_path(&fx, "part");
+		REQUIRE_EQ(rec_cut(rec.s, to.s, &o, &cut), 0);
+		REQUIRE_EQ(rec_summary_make(rec.s, &whole), 0);
+		REQUIRE_EQ(rec_summary_make(to.s, &of_cut), 0);
+		CHECK_EQ(whole.ledger.value[REC_C_KERNEL_RECEIVED], 4);
+		CHECK_EQ(whole.ledger.value[REC_C_KERNEL_LEFT], 0);
+		CHECK_EQ(whole.ledger.value[REC_C_RUNTIME_DELIVERED], 8);
+		CHECK_EQ(whole.ledger.value[REC_C_RUNTIME_UNREAD], 0);
+		CHECK_EQ(ledger_lost(&whole.ledger), 0);
+		check_ledgers(&whole.ledger, &of_cut.ledger, part ? 6 : 0);
+		CHECK_EQ(ledger_lost(&of_cut.ledger), 0);
+		REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+		for (uint32_t id = 0; id < REC_COUNTER_MAX; id++)
+			merged.value[id] = fx_ledger(&fx, (enum rec_counter_id)id);
+		check_ledgers(&merged, &whole.ledger, 0);
+		rename(rec.s, fx_path(&fx, "whole").s);
+		rename(to.s, rec.s);
+		REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+		for (uint32_t id = 0; id < REC_COUNTER_MAX; id++)
+			merged.value[id] = fx_ledger(&fx, (enum rec_counter_id)id);
+		check_ledgers(&of_cut.ledger, &merged, 0);
+		CHECK(fx.result.balanced);
+		rec_summary_free(&whole);
+		rec_summary_free(&of_cut);
+		fx_free(&fx);
+	}
+}
+
 TEST("rec cut: a recording without a clock snapshot cannot be cut by time", "[record]")
 {
 	struct rec_cut_options o = {.from = {CUT_RELATIVE, 1}};

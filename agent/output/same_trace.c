@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * same_trace.c - a recording is known by the moment at which it begins, in both clocks; a trace by its
+ * recording and its pid.
+ */
+#include "agent/output/same_trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/file.h"
+
+/* What tells a trace from others, and what is in it. */
+struct identity {
+	uint64_t begin_ns; /* 0: not known */
+	int64_t offset_ns;
+	uint32_t pid;
+	bool ended;
+	const char *file;
+	uint64_t events, bytes;
+	char kernel_events[16];
+};
+
+struct identities {
+	struct identity *list;
+	size_t n;
+};
+
+static struct identity identity_of(const Ntff__NtraceInfo *info, const char *file)
+{
+	struct identity i = {.begin_ns = info->begin_ns,
+		.offset_ns = info->realtime_offset_ns,
+		.pid = info->pid,
+		.ended = info->ended,
+		.file = file};
+
+	snprintf(i.kernel_events, sizeof(i.kernel_events), "%s", info->kernel_events);
+	for (size_t k = 0; k < info->n_collected_profiles; k++) {
+		const Ntff__NtraceDataFile *f = info->collected_profiles[k];
+
+		if (strcmp(f->type, "ntrace") != 0)
+			continue;
+		i.events = f->message_count;
+		i.bytes = f->bytes;
+	}
+	return i;
+}
+
+/* Those of a set that are known.  0 or -ENOMEM. */
+static int read_all(const struct trace_set *set, struct identities *ret)
+{
+	*ret = (struct identities){.list = calloc(set->count + 1, sizeof(*ret->list))};
+	for (size_t i = 0; ret->list && i < set->count; i++) {
+		_cleanup_free_ char *path = NULL;
+		Ntff__NtraceInfo *info = NULL;
+
+		if (trace_info_read(set->files[i], &info, &path) == 0 && info && info->begin_ns)
+			ret->list[ret->n++] = identity_of(info, set->files[i]);
+		if (info)
+			ntff__ntrace_info__free_unpacked(info, NULL);
+	}
+	return ret->list ? 0 : -ENOMEM;
+}
+
+#define ORDER(x, y) (((x) > (y)) - ((x) < (y)))
+
+static int compare(const void *a, const void *b)
+{
+	const struct identity *x = a, *y = b;
+	int rc = ORDER(x->begin_ns, y->begin_ns);
+
+	if (!rc)
+		rc = ORDER(x->offset_ns, y->offset_ns);
+	return rc ? rc : ORDER(x->pid, y->pid);
+}
+
+/* Bytes of a file's path that are its directory's. */
+static int directory(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	return slash ? (int)(slash - file) : 0;
+}
+
+int same_trace_twice(const struct trace_set *set, char **ret_text)
+{
+	struct identities all;
+	int rc;
+
+	*ret_text = NULL;
+	if (set->count < 2)
+		return 0;
+	rc = read_all(set, &all);
+	if (rc < 0)
+		return rc;
+	qsort(all.list, all.n, sizeof(*all.list), compare);
+	for (size_t i = 1; rc == 0 && i < all.n; i++) {
+		const char *a = all.list[i - 1].file, *b = all.list[i].file;
+
+		if (compare(&all.list[i - 1], &all.list[i]) != 0)
+			continue;
+		if (strcmp(a, b) > 0) {
+			a = b;
+			b = all.list[i - 1].file;
+		}
+		rc = -ENOTUNIQ;
+		if (asprintf(ret_text,
+			    "%.*s and %.*s are process %u of the same recording, merged twice; "
+			    "remove one, or name the one that is meant",
+			    directory(a), a, directory(b), b, all.list[i].pid) < 0) {
+			*ret_text = NULL;
+			rc = -ENOMEM;
+		}
+	}
+	free(all.list);
+	return rc;
+}
+
+/* ---- a merge that was made already ---------------------------------------------------------- */
+
+static const struct identity *find(const struct identities *all, const struct merge_result *m,
+	const struct merge_output *o, const char *kernel_events)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		const struct identity *k = &all->list[i];
+
+		if (k->begin_ns == m->begin_ns && k->pid == o->pid && k->events == o->events &&
+			k->bytes == o->bytes && k->ended == m->ended &&
+			!strcmp(k->kernel_events, kernel_events))
+			return k;
+	}
+	return NULL;
+}
+
+/* 1 when all processes have theirs. */
+static int look_up(const struct identities *all, const struct merge_result *m, const char *out,
+	const char *kernel_events, char **ret_where)
+{
+	const struct identity *one = NULL;
+	int rc;
+
+	for (uint32_t i = 0; i < m->output_count; i++) {
+		one = find(all, m, &m->outputs[i], kernel_events);
+		if (!one)
+			return 0;
+	}
+	if (!one)
+		return 0;
+	rc = m->output_count == 1
+		     ? asprintf(ret_where, "%.*s", directory(one->file), one->file)
+		     : asprintf(ret_where, "%s, one directory for each of %u processes", out,
+			       m->output_count);
+	if (rc < 0)
+		*ret_where = NULL;
+	return rc < 0 ? -ENOMEM : 1;
+}
+
+int same_trace_merged(const char *rec_path, const char *out, const struct merge_options *options,
+	struct merge_result *ret_result, char **ret_where)
+{
+	_cleanup_free_ char *error = NULL;
+	struct trace_set set;
+	struct identities all = {0};
+	int rc = trace_set_find(out, &set);
+
+	*ret_where = NULL;
+	memset(ret_result, 0, sizeof(*ret_result));
+	rc = rc == 0 ? read_all(&set, &all) : rc == -ENOMEM ? rc : 0;
+	/* What fails here fails again, and is said, when it is merged. */
+	if (all.n && merge_recording(rec_path, NULL, options, ret_result, &error) == 0)
+		rc = look_up(&all, ret_result, out,
+			merge_kernel_events_name(options->kernel_events), ret_where);
+	free(all.list);
+	trace_set_free(&set);
+	return rc;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state.c - what a recording's end and its damage mean for the trace that was made of it.
+ *
+ * A recorder that is killed has handed its last block to the kernel at most 100 ms before.  Bytes behind
+ * the last whole block say that this was not so, or that the file was cut: then nothing is known of what
+ * was behind.
+ */
+#include "agent/output/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/output/report.h"
+
+struct trace_state state_of_merge(const struct merge_result *m)
+{
+	return (struct trace_state){
+		.in_work = m->in_work, .ended = m->ended, .end = m->end, .damage = m->damage};
+}
+
+struct trace_state state_of_info(const Ntff__NtraceInfo *info)
+{
+	struct trace_state s = {.ended = info->ended};
+
+	for (unsigned i = 0; merge_end_name(i); i++)
+		if (!strcmp(info->end, merge_end_name(i)))
+			s.end.reason = i;
+	if (info->damage)
+		s.damage = (struct rec_damage){.skipped_bytes = info->damage->skipped_bytes,
+			.cut_bytes = info->damage->cut_bytes,
+			.bad_frames = info->damage->places};
+	return s;
+}
+
+/* A block that a writer has just begun is no damage. */
+static bool is_damaged(const struct trace_state *s)
+{
+	return s->damage.skipped_bytes || s->damage.bad_frames ||
+	       (s->damage.cut_bytes && !s->in_work);
+}
+
+static const char *ending(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+void state_damage(const struct rec_damage *d, char text[STATE_TEXT])
+{
+	int n = 0;
+
+	text[0] = '\0';
+	if (d->skipped_bytes || d->bad_frames)
+		n = snprintf(text, STATE_TEXT, "%" PRIu64 " byte%s skipped in %" PRIu64 " place%s",
+			d->skipped_bytes, ending(d->skipped_bytes), d->bad_frames,
+			ending(d->bad_frames));
+	if (d->cut_bytes)
+		snprintf(text + n, STATE_TEXT - (size_t)n,
+			"%s%" PRIu64 " byte%s of a block that is cut off at the end", n ? ", " : "",
+			d->cut_bytes, ending(d->cut_bytes));
+}
+
+bool state_fault(const struct trace_state *s, char text[STATE_TEXT])
+{
+	const char *end = s->in_work  ? "it is still being written"
+			  : !s->ended ? report_end(&s->end)
+				      : NULL;
+	char damage[STATE_TEXT] = "";
+
+	if (is_damaged(s))
+		state_damage(&s->damage, damage);
+	snprintf(text, STATE_TEXT, "%s%s%s%.180s", end ? end : "", end && *damage ? "; " : "",
+		*damage ? "damage: " : "", damage);
+	return *text;
+}
+
+const char *state_unknown(const struct trace_state *s)
+{
+	if (s->in_work)
+		return "unknown, it is still being written; so far ";
+	if (s->ended)
+		return "";
+	if (!rec_end_in_order(&s->end))
+		return "unknown, everything since the recorder stopped; before that ";
+	if (s->damage.cut_bytes)
+		return "unknown, the file is cut off; before that ";
+	return "unknown, at most the last 100 ms if the recorder was killed; before that ";
+}
