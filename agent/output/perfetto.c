@@ -2,8 +2,9 @@
 /*
  * perfetto.c - a trace's processes, hosts and samples as tracks of a Perfetto file.
  *
- * One boot time axis for the whole file: that of its first process.  Processes with another offset to
- * realtime come from another boot or machine; they are placed by realtime.
+ * One boot time axis for the whole file: that of the process whose machine booted first, so that none
+ * begins before it.  Processes with another offset to realtime come from another boot or machine; they
+ * are placed by realtime.
  */
 #include "agent/output/perfetto.h"
 
@@ -14,6 +15,7 @@
 
 #include "agent/output/perfetto_process.h"
 #include "agent/output/state.h"
+#include "agent/output/trace_read.h"
 #include "runtime/base/file.h"
 
 struct exporter {
@@ -22,7 +24,7 @@ struct exporter {
 	struct pft_process **processes;
 	uint32_t host_count, process_count;
 	uint64_t events;
-	bool started;
+	bool has_axis; /* w.offset is set */
 };
 
 /* ---- small things ------------------------------------------------------------------------------ */
@@ -73,6 +75,7 @@ static struct pb_str instance_of(const char *name)
 static void host_free(struct pft_host *h)
 {
 	pft_seq_free(&h->seq);
+	map64_free(&h->cpu_seen);
 	free(h->cpu_tracks);
 	free(h->name);
 	free(h);
@@ -173,10 +176,9 @@ static int on_process(void *ctx, struct feed_process *fp)
 		free(p);
 		return -ENOMEM;
 	}
-	if (!x->started) {
+	if (!x->has_axis)
 		x->w.offset = fp->has_offset ? fp->realtime_offset_ns : 0;
-		x->started = true;
-	}
+	x->has_axis = true;
 	p->w = &x->w;
 	p->pid = taken || fp->pid > INT32_MAX ? 0 : fp->pid;
 	p->flows_per_submit = 2;
@@ -196,20 +198,43 @@ static int on_event(void *ctx, struct feed_process *fp, const struct ntrace_even
 	return pft_process_event(fp->user, e);
 }
 
+/*
+ * Each process of a capture has the same samples: those of a time that came with another process are
+ * repetitions.  1: new; 0; -ENOMEM.
+ */
+static int cpu_is_new(struct pft_host *h, const struct feed_process *fp, uint64_t time)
+{
+	uint64_t key = time ? time : UINT64_MAX, *found = map64_find(&h->cpu_seen, key);
+	int rc;
+
+	if (found)
+		return *found == fp->index + 1u;
+	rc = map64_put(&h->cpu_seen, key, fp->index + 1u);
+	return rc < 0 ? rc : 1;
+}
+
+/* Ends the samples of the time before.  Those of an older capture are a sequence of their own. */
+static void cpu_next(struct pft_writer *w, struct pft_host *h, uint64_t time)
+{
+	cpu_mean(w, h);
+	if (time < h->cpu_time) {
+		pft_seq_free(&h->seq);
+		pft_seq_open(w, &h->seq, false);
+	}
+	h->cpu_time = time;
+}
+
 static int on_cpu(void *ctx, struct feed_process *fp, const Ntff__CpuUtil *u)
 {
 	struct exporter *x = ctx;
 	struct pft_host *h = ((struct pft_process *)fp->user)->host;
 	char name[32];
+	int rc = u->cpu < PFT_CPUS ? cpu_is_new(h, fp, u->timestamp) : 0;
 
-	/* Each process of a host has the same samples. */
-	if (u->timestamp < h->cpu_time || u->cpu >= PFT_CPUS)
-		return 0;
-	if (u->timestamp == h->cpu_time && !h->cpu_count)
-		return 0;
+	if (rc <= 0)
+		return rc;
 	if (u->timestamp != h->cpu_time)
-		cpu_mean(&x->w, h);
-	h->cpu_time = u->timestamp;
+		cpu_next(&x->w, h, u->timestamp);
 	h->cpu_sum += (double)u->util;
 	h->cpu_count++;
 	if (!h->cpu_tracks)
@@ -257,7 +282,12 @@ void pft_process_loss(struct pft_process *p, uint64_t time)
 	pft_count(p->w, &p->seq, p->loss_counter, time, (int64_t)++p->losses);
 }
 
-/* An instant on the track of losses. */
+static bool has_events(const struct pft_process *p)
+{
+	return p->seq.last > PFT_ORIGIN_NS;
+}
+
+/* An instant on the track of losses, behind the process's events. */
 static void say(struct pft_process *p, const char *name, const char *key, struct pb_str value)
 {
 	open_losses(p);
@@ -266,7 +296,7 @@ static void say(struct pft_process *p, const char *name, const char *key, struct
 	pft_name(p->w, &p->seq, pft_str(name));
 	if (key)
 		pft_note(p->w, &p->seq, pft_str(key), value);
-	pft_put(p->w, &p->seq, p->seq.last);
+	pft_put(p->w, &p->seq, has_events(p) ? p->seq.last : p->w->newest);
 }
 
 static void say_number(struct pft_process *p, const char *name, const char *key, uint64_t value)
@@ -304,6 +334,35 @@ static int say_info(struct pft_process *p, const Ntff__NtraceInfo *info)
 	return 0;
 }
 
+static int keep_info(struct pft_process *p, const Ntff__NtraceInfo *info)
+{
+	p->late_size = ntff__ntrace_info__get_packed_size(info);
+	p->late_info = malloc(p->late_size ? p->late_size : 1);
+	if (!p->late_info)
+		return -ENOMEM;
+	ntff__ntrace_info__pack(info, p->late_info);
+	return 0;
+}
+
+/* What processes without events have to say stands at the newest time of the others. */
+static int say_late(struct exporter *x)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < x->process_count; i++) {
+		struct pft_process *p = x->processes[i];
+		Ntff__NtraceInfo *info;
+
+		if (!p->late_info)
+			continue;
+		info = ntff__ntrace_info__unpack(NULL, p->late_size, p->late_info);
+		rc = info ? say_info(p, info) : -ENOMEM;
+		ntff__ntrace_info__free_unpacked(info, NULL);
+		process_release(p);
+	}
+	return rc;
+}
+
 static int on_end(void *ctx, struct feed_process *fp, const Ntff__NtraceInfo *info)
 {
 	struct exporter *x = ctx;
@@ -312,6 +371,8 @@ static int on_end(void *ctx, struct feed_process *fp, const Ntff__NtraceInfo *in
 
 	pft_copies_end(p);
 	cpu_mean(&x->w, p->host);
+	if (info && !has_events(p))
+		return keep_info(p, info);
 	if (info)
 		rc = say_info(p, info);
 	process_release(p);
@@ -361,6 +422,7 @@ static void exporter_free(struct exporter *x)
 	for (uint32_t i = 0; i < x->process_count; i++) {
 		process_release(x->processes[i]);
 		free(x->processes[i]->steps);
+		free(x->processes[i]->late_info);
 		free(x->processes[i]);
 	}
 	for (uint32_t i = 0; i < x->host_count; i++)
@@ -370,14 +432,44 @@ static void exporter_free(struct exporter *x)
 	pft_writer_free(&x->w);
 }
 
+/* The lowest offset of several processes is the axis; of one, or of a recording, its own. */
+static int find_axis(struct exporter *x, const char *path)
+{
+	struct trace_set set;
+	int rc = trace_set_find(path, &set) == -ENOMEM ? -ENOMEM : 0;
+
+	for (size_t i = 0; rc == 0 && set.count > 1 && i < set.count; i++) {
+		_cleanup_free_ char *beside = NULL;
+		Ntff__NtraceInfo *info = NULL;
+		int64_t offset;
+		int found = trace_info_read(set.files[i], &info, &beside);
+
+		rc = found == -ENOMEM ? found : 0;
+		if (found < 0)
+			continue; /* the feed says so */
+		offset = info ? info->realtime_offset_ns : 0;
+		if (!x->has_axis || offset < x->w.offset)
+			x->w.offset = offset;
+		x->has_axis = true;
+		if (info)
+			ntff__ntrace_info__free_unpacked(info, NULL);
+	}
+	trace_set_free(&set);
+	return rc;
+}
+
 int perfetto_export(const char *path, const struct feed_options *options, perfetto_write_fn write,
 	void *ctx, struct perfetto_result *ret, bool *ret_write_failed, char **ret_error)
 {
 	struct exporter x = {.w = {.write = write, .ctx = ctx}};
 	const struct feed_sink sink = {&x, on_process, on_event, on_cpu, on_mem, on_end};
-	int rc = feed_trace(path, options, &sink, ret_error), end = 0;
+	int rc, end = find_axis(&x, path);
 
+	*ret_error = NULL;
+	rc = end < 0 ? end : feed_trace(path, options, &sink, ret_error);
 	if (rc == 0 || rc == -EBADMSG)
+		end = say_late(&x);
+	if ((rc == 0 || rc == -EBADMSG) && end == 0)
 		end = put_steps(&x);
 	pft_flush(&x.w);
 	if (end == 0)

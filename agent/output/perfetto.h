@@ -2,8 +2,9 @@
 /*
  * perfetto.h - a trace as a file for Perfetto.
  *
- * docs/perfetto.md shows the tracks.  The file is streamed: memory holds what is open, what is interned
- * and 10 s of copy rates, however many events there are.
+ * docs/perfetto.md shows the tracks.  The file is streamed: however many events there are, memory holds
+ * what is open, what is interned, 10 s of copy rates, a line for each thread and core that was seen, and
+ * the times at which CPUs were sampled.
  */
 #ifndef NTRACE_OUTPUT_PERFETTO_H
 #define NTRACE_OUTPUT_PERFETTO_H

@@ -21,11 +21,18 @@ static const struct {
 	[PFT_BETWEEN] = {"copies between buffers B/s", "copies between buffers bytes"},
 };
 
+/* Bytes come from a file: what a counter cannot hold is as much as it can. */
+static uint64_t at_most(uint64_t v, uint64_t max)
+{
+	return v < max ? v : max;
+}
+
 /* Writes the counters of one direction for the window that ends at a time. */
 static void put_window(struct pft_process *p, unsigned d, uint64_t from, uint64_t bytes)
 {
 	struct pft_copies *c = &p->copies;
-	uint64_t rate = bytes * (1000000000u / PFT_WINDOW_NS);
+	uint64_t rate = at_most(bytes, INT64_MAX / (1000000000u / PFT_WINDOW_NS)) *
+			(1000000000u / PFT_WINDOW_NS);
 
 	if (!c->total_track[d]) {
 		if (!bytes)
@@ -35,8 +42,9 @@ static void put_window(struct pft_process *p, unsigned d, uint64_t from, uint64_
 	}
 	if (rate != c->rate[d])
 		pft_count(p->w, &c->seq, c->rate_track[d], from, (int64_t)rate);
+	c->total[d] += at_most(bytes, INT64_MAX - c->total[d]);
 	if (bytes)
-		pft_count(p->w, &c->seq, c->total_track[d], from, (int64_t)(c->total[d] += bytes));
+		pft_count(p->w, &c->seq, c->total_track[d], from, (int64_t)c->total[d]);
 	c->rate[d] = rate;
 }
 
@@ -95,7 +103,9 @@ int pft_copies_add(
 							: (uint64_t)((unsigned __int128)bytes *
 								     (until - from) / (to - from));
 
-		c->bytes[d][n % PFT_WINDOWS] += upto - done;
+		uint64_t *window = &c->bytes[d][n % PFT_WINDOWS];
+
+		*window += at_most(upto - done, UINT64_MAX - *window);
 		done = upto;
 	}
 	return 0;

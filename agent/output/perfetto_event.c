@@ -17,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/output/event_kind.h"
 #include "agent/output/perfetto_process.h"
 #include "vmlinux/ioctl_table.h"
 
 #define FLOWS_MAX 8u
 #define STEPS_MAX 4096u
-#define CALL_TYPE 1000u /* event types from here on are driver calls */
 
 /* Attributes that are looked at, as `aux` of their text in PFT_KEYS. */
 enum key {
@@ -71,12 +71,15 @@ static bool same(const struct pb_str *s, const char *text)
 	return s && s->len == strlen(text) && !memcmp(s->s, text, s->len);
 }
 
+/* The number that a text begins with; UINT64_MAX for what is more. */
 static uint64_t decimal(const struct pb_str *s)
 {
 	uint64_t v = 0;
 
 	for (uint32_t i = 0; s && i < s->len && s->s[i] >= '0' && s->s[i] <= '9'; i++)
-		v = v * 10 + (uint64_t)(s->s[i] - '0');
+		if (__builtin_mul_overflow(v, 10, &v) ||
+			__builtin_add_overflow(v, (uint64_t)(s->s[i] - '0'), &v))
+			return UINT64_MAX;
 	return v;
 }
 
@@ -94,51 +97,83 @@ static uint32_t request_of(struct pb_str name)
 
 #define NO_REQUEST UINT32_MAX
 
-/* The name's number, and for a driver call its request's place + 1 in *ret_call. */
-static uint32_t name_of(struct pft_process *p, const struct shown *s, uint32_t *ret_call)
+/* What an event is called. */
+struct name {
+	struct pb_str text;
+	uint32_t iid;  /* 0: the text has no number, it is written out */
+	uint32_t call; /* of a driver call: its request's place + 1 */
+	char number[EVENT_NAME];
+};
+
+static void name_call(struct pft_process *p, struct name *n)
+{
+	struct pft_text *text = pft_intern(p->w, &p->seq, PFT_NAMES, n->text);
+
+	if (!text)
+		n->call = request_of(n->text);
+	if (!text && n->call)
+		text = pft_intern_own(p->w, &p->seq, PFT_NAMES, n->text);
+	if (!text)
+		return;
+	if (text->aux == 0) {
+		text->aux = request_of(n->text);
+		text->aux = text->aux ? text->aux : NO_REQUEST;
+	}
+	n->iid = text->iid;
+	n->call = text->aux == NO_REQUEST ? 0 : text->aux;
+}
+
+static void name_of(struct pft_process *p, const struct shown *s, struct name *n)
 {
 	const struct ntrace_event_view *e = s->e;
 	const struct trace_event_info *info = trace_event_info(e->event_type);
-	struct pb_str hint = e->hint;
-	struct pft_text *text;
-	char number[24];
 
-	*ret_call = 0;
-	if (!s->is_call && !s->is_mark && info) {
+	n->iid = n->call = 0;
+	if (!s->is_call && !s->is_mark && info && (e->event_type || !e->hint.len)) {
 		uint32_t *iid = &p->type_names[e->event_type];
+		struct pft_text *text;
 
-		text = *iid ? NULL : pft_intern(p->w, &p->seq, PFT_NAMES, pft_str(info->name));
+		n->text = pft_str(info->name);
+		text = *iid ? NULL : pft_intern_own(p->w, &p->seq, PFT_NAMES, n->text);
 		if (text)
 			*iid = text->iid;
-		return *iid;
+		n->iid = *iid;
+		return;
 	}
-	if (!hint.len) {
-		snprintf(number, sizeof(number), "type_%u", e->event_type);
-		hint = pft_str(number);
-	}
-	text = pft_intern(p->w, &p->seq, PFT_NAMES, hint);
-	if (!text)
-		return 0;
-	if (text->aux == 0) {
-		text->aux = request_of(hint);
-		text->aux = text->aux ? text->aux : NO_REQUEST;
-	}
-	*ret_call = text->aux == NO_REQUEST ? 0 : text->aux;
-	return text->iid;
+	n->text = event_name(e, n->number);
+	name_call(p, n);
+}
+
+static void put_name(struct pft_process *p, const struct name *n)
+{
+	if (n->iid)
+		pft_name_iid(p->w, n->iid);
+	else
+		pft_name(p->w, &p->seq, n->text);
 }
 
 /* ---- attributes -------------------------------------------------------------------------------- */
 
-static enum key key_of(struct pft_text *text)
+static enum key special_key(struct pb_str key)
 {
-	if (text->aux == KEY_NEW) {
-		text->aux = KEY_PLAIN;
-		for (unsigned k = KEY_PLAIN + 1; k < KEY_COUNT; k++)
-			if (strlen(key_names[k]) == text->len &&
-				!memcmp(key_names[k], text->text, text->len))
-				text->aux = k;
-	}
-	return (enum key)text->aux;
+	for (unsigned k = KEY_PLAIN + 1; k < KEY_COUNT; k++)
+		if (same(&key, key_names[k]))
+			return (enum key)k;
+	return KEY_PLAIN;
+}
+
+/* Which key an attribute has, and its number: NULL when there is none left for it. */
+static enum key key_of(struct pft_process *p, struct pb_str key, struct pft_text **ret_text)
+{
+	struct pft_text *text = pft_intern(p->w, &p->seq, PFT_KEYS, key);
+	enum key k;
+
+	if (!text && (k = special_key(key)) != KEY_PLAIN)
+		text = pft_intern_own(p->w, &p->seq, PFT_KEYS, key);
+	if (text && text->aux == KEY_NEW)
+		text->aux = special_key(key);
+	*ret_text = text;
+	return text ? (enum key)text->aux : KEY_PLAIN;
 }
 
 /* Does the name of a call's slice say its request? */
@@ -174,32 +209,37 @@ static bool is_said(const struct shown *s, uint32_t call, enum key k, const stru
 static void find_special(struct pft_process *p, struct shown *s)
 {
 	for (uint32_t i = 0; i < s->e->attr_count; i++) {
-		const struct pb_attr *a = &s->e->attrs[i];
-		struct pft_text *text = pft_intern(p->w, &p->seq, PFT_KEYS, a->key);
+		struct pft_text *text;
 
-		if (text)
-			s->special[key_of(text)] = &a->value;
+		s->special[key_of(p, s->e->attrs[i].key, &text)] = &s->e->attrs[i].value;
 	}
 }
 
-/* Annotations: all attributes but those said otherwise, and the fields that have no other place. */
+/* The fields that have no other place. */
+static void put_fields(
+	struct pft_process *p, struct pft_seq *seq, const struct ntrace_event_view *e)
+{
+	if (e->status)
+		pft_note_u64(p->w, seq, "status", e->status);
+	if (e->has_nrta_seq_id)
+		pft_note_u64(p->w, seq, "nrta_seq_id", e->nrta_seq_id);
+}
+
+/* Annotations: all attributes but those said otherwise, and fields. */
 static void put_notes(struct pft_process *p, struct shown *s, uint32_t call, bool linked)
 {
 	const struct ntrace_event_view *e = s->e;
 
 	for (uint32_t i = 0; i < e->attr_count; i++) {
 		const struct pb_attr *a = &e->attrs[i];
-		struct pft_text *text = pft_intern(p->w, &p->seq, PFT_KEYS, a->key);
-		enum key k = text ? key_of(text) : KEY_PLAIN;
+		struct pft_text *text;
+		enum key k = key_of(p, a->key, &text);
 
 		s->special[k] = &a->value;
 		if (!is_said(s, call, k, &a->value) && !(linked && k == KEY_LINK_ID))
 			pft_note_key(p->w, &p->seq, text, a->key, a->value);
 	}
-	if (e->status)
-		pft_note_u64(p->w, &p->seq, "status", e->status);
-	if (e->has_nrta_seq_id)
-		pft_note_u64(p->w, &p->seq, "nrta_seq_id", e->nrta_seq_id);
+	put_fields(p, &p->seq, e);
 	if (s->time < p->seq.last)
 		pft_note_u64(p->w, &p->seq, "out_of_order_ns", p->seq.last - s->time);
 }
@@ -267,8 +307,8 @@ static void put_inferred(
 	const struct pb_str *kind = s->special[KEY_LINK_KIND];
 	char name[64];
 
-	snprintf(name, sizeof(name), "%.*s (inferred)", kind ? (int)(kind->len % 32) : 4,
-		kind ? kind->s : "link");
+	snprintf(name, sizeof(name), "%.*s (inferred)",
+		kind ? (int)(kind->len < 32 ? kind->len : 32) : 4, kind ? kind->s : "link");
 	pft_event(p->w, PFT_INSTANT, track);
 	pft_category(p->w, PFT_DEVICE);
 	pft_name(p->w, &p->seq, pft_str(name));
@@ -281,7 +321,8 @@ static uint64_t link_of(
 	struct pft_process *p, const struct shown *s, uint32_t track, bool *ret_linked)
 {
 	const struct pb_str *id = s->special[KEY_LINK_ID];
-	uint64_t flow = id ? take_flow(p, decimal(id)) : 0;
+	uint64_t number = id ? decimal(id) : UINT64_MAX;
+	uint64_t flow = number != UINT64_MAX ? take_flow(p, number) : 0;
 
 	*ret_linked = flow != 0;
 	if (flow && same(s->special[KEY_LINK], "inferred")) {
@@ -332,8 +373,12 @@ static int cut_down(struct pft_process *p, struct pft_lane *lane, uint32_t depth
 	return rc;
 }
 
-static void put_instant(struct pft_process *p, struct shown *s, uint32_t track, uint32_t name,
-	uint32_t call, const char *start)
+/* The start was seen, and its slice was cut here: nothing was lost. */
+static const char rest_unseen[] = "cut, rest not shown";
+
+/* `start`: what is wrong with its start; NULL: nothing. */
+static void put_instant(struct pft_process *p, struct shown *s, uint32_t track,
+	const struct name *name, const char *start)
 {
 	bool linked;
 	uint64_t flow;
@@ -341,8 +386,8 @@ static void put_instant(struct pft_process *p, struct shown *s, uint32_t track, 
 	flow = link_of(p, s, track, &linked);
 	pft_event(p->w, PFT_INSTANT, track);
 	pft_category(p->w, category_of(s));
-	pft_name_iid(p->w, name);
-	put_notes(p, s, call, linked);
+	put_name(p, name);
+	put_notes(p, s, name->call, linked);
 	put_place(p, s);
 	if (start)
 		pft_note(p->w, &p->seq, pft_str("start"), pft_str(start));
@@ -351,7 +396,7 @@ static void put_instant(struct pft_process *p, struct shown *s, uint32_t track, 
 	if (flow)
 		pft_flow(p->w, flow, true);
 	pft_put(p->w, &p->seq, s->time);
-	if (start || s->special[KEY_START] || s->special[KEY_INVALID])
+	if ((start && start != rest_unseen) || s->special[KEY_START] || s->special[KEY_INVALID])
 		pft_process_loss(p, p->seq.last);
 }
 
@@ -360,6 +405,7 @@ static int at_start(struct pft_process *p, struct shown *s)
 	struct pft_line *line = line_of(p, s), *other = NULL;
 	struct pft_span span = {.id = s->e->id, .type = (uint16_t)s->e->event_type};
 	struct pft_lane *lane;
+	struct name name;
 	uint32_t keep, n, track, place = 0;
 	int rc;
 
@@ -367,8 +413,8 @@ static int at_start(struct pft_process *p, struct shown *s)
 		return -ENOMEM;
 	if (pft_lines_find(&p->lines, s->e->id, &other, &place)) {
 		track = pft_line_track(p, line, 0);
-		span.name = name_of(p, s, &span.call);
-		put_instant(p, s, track, span.name, span.call, "duplicate");
+		name_of(p, s, &name);
+		put_instant(p, s, track, &name, "duplicate");
 		return 0;
 	}
 	n = pft_lines_place(line, span.type, s->is_call, &keep);
@@ -377,12 +423,14 @@ static int at_start(struct pft_process *p, struct shown *s)
 	rc = lane ? cut_down(p, lane, keep, s->time) : -ENOMEM;
 	if (rc < 0)
 		return rc;
+	name_of(p, s, &name);
 	span.is_call = s->is_call;
+	span.name = name.iid;
+	span.call = name.call;
 	pft_event(p->w, PFT_BEGIN, track);
-	span.name = name_of(p, s, &span.call);
 	pft_category(p->w, category_of(s));
-	pft_name_iid(p->w, span.name);
-	put_notes(p, s, span.call, false);
+	put_name(p, &name);
+	put_notes(p, s, name.call, false);
 	put_place(p, s);
 	rc = announce(p, s);
 	pft_put(p->w, &p->seq, s->time);
@@ -415,17 +463,23 @@ static bool put_rest(struct pft_process *p, const struct shown *s, const struct 
 {
 	struct pft_spare *spare = spare_lane(p, cut->time);
 	struct pft_writer *w = p->w;
+	struct name name;
 
 	if (!spare)
 		return false;
+	if (cut->span.name)
+		name.text = pft_intern_text(&p->seq.tables[PFT_NAMES], cut->span.name);
+	else
+		name_of(p, s, &name); /* it was too long to be kept, or one too many */
 	pft_event(w, PFT_BEGIN, spare->track);
 	pft_category(w, category_of(s));
-	pft_name(w, &spare->seq, pft_intern_text(&p->seq.tables[PFT_NAMES], cut->span.name));
+	pft_name(w, &spare->seq, name.text);
 	pft_note(w, &spare->seq, pft_str("continued"), pft_str("true"));
 	pft_put(w, &spare->seq, cut->time);
 	pft_event(w, PFT_END, spare->track);
 	for (uint32_t i = 0; i < s->e->attr_count; i++)
 		pft_note(w, &spare->seq, s->e->attrs[i].key, s->e->attrs[i].value);
+	put_fields(p, &spare->seq, s->e);
 	pft_put(w, &spare->seq, s->time);
 	return true;
 }
@@ -451,18 +505,19 @@ static int at_unknown_stop(struct pft_process *p, struct shown *s)
 {
 	struct pft_line *line = line_of(p, s);
 	struct pft_cut cut;
-	uint32_t call, name, track;
+	bool was_cut = pft_lines_cut_take(&p->lines, s->e->id, &cut);
+	struct name name;
 
 	if (!line)
 		return -ENOMEM;
-	if (pft_lines_cut_take(&p->lines, s->e->id, &cut) && put_rest(p, s, &cut)) {
+	if (was_cut && put_rest(p, s, &cut)) {
 		find_special(p, s);
 		return count_copy(p, s, cut.span.call);
 	}
-	track = pft_line_track(p, line, 0);
-	name = name_of(p, s, &call);
-	put_instant(p, s, track, name, call, "not seen");
-	return count_copy(p, s, call);
+	was_cut = was_cut || pft_lines_cut_forgotten(&p->lines);
+	name_of(p, s, &name);
+	put_instant(p, s, pft_line_track(p, line, 0), &name, was_cut ? rest_unseen : "not seen");
+	return count_copy(p, s, name.call);
 }
 
 static int at_stop(struct pft_process *p, struct shown *s)
@@ -493,24 +548,27 @@ static int at_stop(struct pft_process *p, struct shown *s)
 
 /* ---- the rest ---------------------------------------------------------------------------------- */
 
-/* Steps of the realtime clock are told at the end of the file, in order. */
+/* Steps of the realtime clock are told at the end of the file, in order; what is no time is not one. */
 static int note_step(struct pft_process *p, const struct shown *s)
 {
 	const struct pb_str *offset = s->special[KEY_NEW_OFFSET];
 	struct pft_step *steps;
 	bool minus = offset && offset->len && offset->s[0] == '-';
 	struct pb_str digits;
+	uint64_t number;
 
 	if (!offset || p->step_count == STEPS_MAX)
+		return 0;
+	digits = (struct pb_str){offset->s + minus, offset->len - minus};
+	number = decimal(&digits);
+	if (number > INT64_MAX - s->time || (minus && number > s->time))
 		return 0;
 	steps = realloc(p->steps, (p->step_count + 1) * sizeof(*steps));
 	if (!steps)
 		return -ENOMEM;
-	digits = (struct pb_str){offset->s + minus, offset->len - minus};
 	p->steps = steps;
 	p->steps[p->step_count].boot = s->time;
-	p->steps[p->step_count].offset =
-		minus ? -(int64_t)decimal(&digits) : (int64_t)decimal(&digits);
+	p->steps[p->step_count].offset = minus ? -(int64_t)number : (int64_t)number;
 	p->step_count++;
 	return 0;
 }
@@ -518,26 +576,24 @@ static int note_step(struct pft_process *p, const struct shown *s)
 static int at_instant(struct pft_process *p, struct shown *s)
 {
 	struct pft_line *line = s->is_mark ? NULL : line_of(p, s);
-	uint32_t call, name, track;
+	struct name name;
 
 	if (!line && !s->is_mark)
 		return -ENOMEM;
-	track = line ? pft_line_track(p, line, 0) : p->track;
-	name = name_of(p, s, &call);
-	put_instant(p, s, track, name, call, NULL);
+	name_of(p, s, &name);
+	put_instant(p, s, line ? pft_line_track(p, line, 0) : p->track, &name, NULL);
 	return s->is_mark ? note_step(p, s) : 0;
 }
 
 int pft_process_event(struct pft_process *p, const struct ntrace_event_view *e)
 {
-	const struct trace_event_info *info = trace_event_info(e->event_type);
+	enum event_kind kind = event_kind(e);
 	struct shown s = {.e = e, .time = pft_boot(p->w, e->timestamp)};
-	bool has_hint = e->hint.len && (e->event_type == 0 || e->event_type >= TRACE_TYPE_COUNT);
 	int rc = 0;
 
-	s.is_mark = has_hint && e->thread_id == 0 && e->phase == PHASE_INSTANT;
-	s.is_call = (has_hint || e->event_type >= CALL_TYPE) && !s.is_mark;
-	s.is_device = !s.is_call && !s.is_mark && info && info->category == TRACE_HARDWARE;
+	s.is_mark = kind == EVENT_MARK;
+	s.is_call = kind == EVENT_DRIVER;
+	s.is_device = kind == EVENT_DEVICE;
 	if (s.is_device || s.is_mark)
 		find_special(p, &s);
 	if (e->phase == PHASE_START)

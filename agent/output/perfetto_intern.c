@@ -15,8 +15,12 @@ static int intern_grow(struct pft_intern *t)
 	size_t mask = ((size_t)1 << more.bits) - 1;
 
 	more.entries = calloc(mask + 1, sizeof(*more.entries));
-	if (!more.entries)
+	more.texts = more.entries ? reallocarray(t->texts, mask / 2 + 2, sizeof(*t->texts)) : NULL;
+	if (!more.texts) {
+		free(more.entries);
 		return -ENOMEM;
+	}
+	t->texts = more.texts;
 	for (size_t i = 0; t->bits && i < (size_t)1 << t->bits; i++) {
 		size_t to = t->entries[i].hash & mask;
 
@@ -63,15 +67,13 @@ struct pft_text *pft_intern_add(struct pft_intern *t, uint64_t hash, struct pb_s
 		;
 	t->entries[i] =
 		(struct pft_text){.hash = hash, .text = copy, .len = text.len, .iid = ++t->count};
+	t->texts[t->count - 1] = (struct pb_str){copy, text.len};
 	return &t->entries[i];
 }
 
 struct pb_str pft_intern_text(const struct pft_intern *t, uint32_t iid)
 {
-	for (size_t i = 0; iid && t->bits && i < (size_t)1 << t->bits; i++)
-		if (t->entries[i].iid == iid)
-			return (struct pb_str){t->entries[i].text, t->entries[i].len};
-	return (struct pb_str){"?", 1};
+	return iid && iid <= t->count ? t->texts[iid - 1] : (struct pb_str){"?", 1};
 }
 
 void pft_intern_free(struct pft_intern *t)
@@ -79,5 +81,6 @@ void pft_intern_free(struct pft_intern *t)
 	for (size_t i = 0; t->bits && i < (size_t)1 << t->bits; i++)
 		free(t->entries[i].text);
 	free(t->entries);
+	free(t->texts);
 	*t = (struct pft_intern){0};
 }

@@ -21,6 +21,7 @@ struct pft_text {
 /* Zero-initialise; pft_intern_free at the end. */
 struct pft_intern {
 	struct pft_text *entries; /* open addressing; iid 0 is free */
+	struct pb_str *texts;	  /* by number - 1; as many as half the entries */
 	uint32_t count;
 	unsigned bits;
 };
@@ -30,7 +31,7 @@ struct pft_text *pft_intern_find(
 	const struct pft_intern *t, struct pb_str text, uint64_t *ret_hash);
 /* Adds a text that is not there.  NULL: no memory. */
 struct pft_text *pft_intern_add(struct pft_intern *t, uint64_t hash, struct pb_str text);
-/* The text of a number, "?" for one that there is not.  Slow. */
+/* The text of a number, "?" for one that there is not. */
 struct pb_str pft_intern_text(const struct pft_intern *t, uint32_t iid);
 void pft_intern_free(struct pft_intern *t);
 

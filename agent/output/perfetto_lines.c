@@ -18,7 +18,8 @@ void pft_lines_free(struct pft_lines *l)
 {
 	for (uint32_t i = 0; i < l->count; i++) {
 		for (uint32_t k = 0; k < l->lines[i]->lane_count; k++)
-			free(l->lines[i]->lanes[k]);
+			free(l->lines[i]->lanes[k].stack);
+		free(l->lines[i]->lanes);
 		free(l->lines[i]);
 	}
 	free(l->lines);
@@ -76,14 +77,16 @@ struct pft_lane *pft_lane_get(struct pft_line *line, uint32_t lane)
 {
 	if (lane >= PFT_LANES)
 		return NULL;
-	while (line->lane_count <= lane) {
-		struct pft_lane *more = calloc(1, sizeof(*more));
+	if (line->lane_count <= lane) {
+		struct pft_lane *more = realloc(line->lanes, (lane + 1) * sizeof(*more));
 
 		if (!more)
 			return NULL;
-		line->lanes[line->lane_count++] = more;
+		line->lanes = more;
+		while (line->lane_count <= lane)
+			more[line->lane_count++] = (struct pft_lane){0};
 	}
-	return line->lanes[lane];
+	return &line->lanes[lane];
 }
 
 /* The outermost place on a lane with a span of this type; its depth when there is none. */
@@ -113,29 +116,46 @@ uint32_t pft_lines_place(
 	*ret_keep = 0;
 	if (line->kind == PFT_LINE_THREAD) {
 		if (line->lane_count)
-			*ret_keep = keep_on_thread(line->lanes[0], type, is_call);
+			*ret_keep = keep_on_thread(&line->lanes[0], type, is_call);
 	} else {
 		while (n < line->lane_count &&
-			same_type(line->lanes[n], type, is_call) < line->lanes[n]->depth)
+			same_type(&line->lanes[n], type, is_call) < line->lanes[n].depth)
 			n++;
 		if (n == PFT_LANES)
 			n = 0; /* every lane waits for an end: the oldest has waited longest */
 		else if (n < line->lane_count)
-			*ret_keep = line->lanes[n]->depth;
+			*ret_keep = line->lanes[n].depth;
 	}
 	if (*ret_keep == PFT_DEPTH)
 		*ret_keep = 0;
 	return n;
 }
 
+/* Room for one span more. */
+static int stack_grow(struct pft_lane *lane)
+{
+	uint32_t room = lane->room ? 2 * lane->room : 2;
+	struct pft_span *more;
+
+	if (lane->depth < lane->room)
+		return 0;
+	more = realloc(lane->stack, room * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	lane->stack = more;
+	lane->room = room;
+	return 0;
+}
+
 int pft_lines_open(
 	struct pft_lines *l, struct pft_line *line, uint32_t lane, const struct pft_span *s)
 {
-	struct pft_lane *to = line->lanes[lane];
+	struct pft_lane *to = &line->lanes[lane];
 	uint64_t key = span_key(s->id);
-	int rc = map64_find(&l->by_span, key)
-			 ? -EEXIST
-			 : map64_put(&l->by_span, key, (uint64_t)line->place << 8 | lane);
+	int rc = map64_find(&l->by_span, key) ? -EEXIST : stack_grow(to);
+
+	if (rc == 0)
+		rc = map64_put(&l->by_span, key, (uint64_t)line->place << 8 | lane);
 
 	if (rc == 0)
 		to->stack[to->depth++] = *s;
@@ -151,7 +171,7 @@ struct pft_lane *pft_lines_find(
 	if (!found)
 		return NULL;
 	*ret_line = l->lines[*found >> 8];
-	lane = (*ret_line)->lanes[*found & 0xff];
+	lane = &(*ret_line)->lanes[*found & 0xff];
 	*ret_place = lane->depth;
 	while (*ret_place && lane->stack[--*ret_place].id != id)
 		;
@@ -176,8 +196,10 @@ int pft_lines_cut(struct pft_lines *l, const struct pft_span *s, uint64_t time)
 		return -ENOMEM;
 	c = &l->cuts[l->cut_next];
 	uint64_t *old = c->time ? map64_find(&l->by_cut, span_key(c->span.id)) : NULL;
-	if (old && *old == l->cut_next)
+	if (old && *old == l->cut_next) {
 		map64_remove(&l->by_cut, span_key(c->span.id));
+		l->cuts_forgotten++;
+	}
 	*c = (struct pft_cut){*s, time};
 	int rc = map64_put(&l->by_cut, span_key(s->id), l->cut_next);
 	l->cut_next = (l->cut_next + 1) % PFT_CUTS;
@@ -193,5 +215,13 @@ bool pft_lines_cut_take(struct pft_lines *l, uint64_t id, struct pft_cut *ret)
 	*ret = l->cuts[*found];
 	l->cuts[*found].time = 0;
 	map64_remove(&l->by_cut, span_key(id));
+	return true;
+}
+
+bool pft_lines_cut_forgotten(struct pft_lines *l)
+{
+	if (!l->cuts_forgotten)
+		return false;
+	l->cuts_forgotten--;
 	return true;
 }

@@ -11,7 +11,8 @@
  * (their stop was lost); should one end after all, its rest is drawn on a spare lane as a whole, when
  * its end is known.
  *
- * Nothing here writes; lines remember and decide.
+ * Nothing here writes; lines remember and decide.  What they hold until the end is a line for each
+ * thread and core (about 150 bytes with its lane) and room for as many spans as were open there at once.
  */
 #ifndef NTRACE_OUTPUT_PERFETTO_LINES_H
 #define NTRACE_OUTPUT_PERFETTO_LINES_H
@@ -21,16 +22,16 @@
 
 #include "runtime/record/map64.h"
 
-#define PFT_DEPTH 32u  /* of slices within each other; more are cut */
+#define PFT_DEPTH 512u /* of slices within each other; more are cut */
 #define PFT_LANES 8u   /* of a core */
-#define PFT_CUTS 4096u /* cut spans that are remembered */
+#define PFT_CUTS 4096u /* cut spans that are remembered; of others only how many there were */
 
 enum pft_line_kind { PFT_LINE_THREAD = 1, PFT_LINE_CORE, PFT_LINE_PHYSICAL };
 
 /* A span that has started. */
 struct pft_span {
 	uint64_t id;
-	uint32_t name; /* iid */
+	uint32_t name; /* iid; 0: it has none */
 	uint16_t type;
 	bool is_call;
 	uint32_t call; /* the user's */
@@ -38,8 +39,8 @@ struct pft_span {
 
 struct pft_lane {
 	uint32_t track; /* 0: not made yet */
-	uint32_t depth;
-	struct pft_span stack[PFT_DEPTH];
+	uint32_t depth, room;
+	struct pft_span *stack; /* room */
 };
 
 struct pft_line {
@@ -48,7 +49,7 @@ struct pft_line {
 	uint32_t physical;
 	uint32_t place; /* in the list of lines */
 	uint32_t lane_count;
-	struct pft_lane *lanes[PFT_LANES];
+	struct pft_lane *lanes; /* of a thread one, of a core up to PFT_LANES */
 };
 
 struct pft_cut {
@@ -65,6 +66,7 @@ struct pft_lines {
 	uint32_t count;
 	struct pft_cut *cuts; /* a ring of PFT_CUTS */
 	uint32_t cut_next;
+	uint64_t cuts_forgotten;
 	struct pft_line *newest; /* what was found last */
 	uint64_t newest_key;
 };
@@ -75,7 +77,7 @@ void pft_lines_free(struct pft_lines *l);
 struct pft_line *pft_line_get(
 	struct pft_lines *l, enum pft_line_kind kind, uint32_t number, uint32_t physical);
 
-/* The lane of a line with this number, made when it is new.  NULL: no memory, or beyond PFT_LANES. */
+/* The lane of a line with this number, made when it is new; valid until another is made.  NULL: no memory, or beyond PFT_LANES. */
 struct pft_lane *pft_lane_get(struct pft_line *line, uint32_t lane);
 
 /*
@@ -85,7 +87,7 @@ struct pft_lane *pft_lane_get(struct pft_line *line, uint32_t lane);
 uint32_t pft_lines_place(
 	const struct pft_line *line, uint16_t type, bool is_call, uint32_t *ret_keep);
 
-/* Puts a span onto a lane, which has room.  0; -EEXIST: a span of its id is open; -ENOMEM. */
+/* Puts a span onto a lane, which is less than PFT_DEPTH deep.  0; -EEXIST: a span of its id is open; -ENOMEM. */
 int pft_lines_open(
 	struct pft_lines *l, struct pft_line *line, uint32_t lane, const struct pft_span *s);
 
@@ -101,5 +103,8 @@ int pft_lines_cut(struct pft_lines *l, const struct pft_span *s, uint64_t time);
 
 /* Gives back the cut span of an id and forgets it; false: there is none. */
 bool pft_lines_cut_take(struct pft_lines *l, uint64_t id, struct pft_cut *ret);
+
+/* Takes one of the cut spans that were forgotten; false: every cut one is remembered. */
+bool pft_lines_cut_forgotten(struct pft_lines *l);
 
 #endif

@@ -45,8 +45,9 @@ struct pft_host {
 	char *name;
 	struct pft_seq seq; /* CPUs */
 	uint32_t track, mean_track;
-	uint32_t *cpu_tracks; /* by number; PFT_CPUS */
-	uint64_t cpu_time;    /* of the samples that came last, epoch ns */
+	uint32_t *cpu_tracks;  /* by number; PFT_CPUS */
+	uint64_t cpu_time;     /* of the samples that came last, epoch ns */
+	struct map64 cpu_seen; /* epoch time of samples -> process they came with + 1 */
 	double cpu_sum;
 	uint32_t cpu_count;
 };
@@ -72,6 +73,9 @@ struct pft_process {
 		int64_t offset;
 	} * steps;
 	uint32_t step_count;
+	/* Packed trace_info.pb of a process without events: told when the file's newest time is known. */
+	uint8_t *late_info;
+	size_t late_size;
 };
 
 /* Boot time of an epoch time in a file; never 0. */

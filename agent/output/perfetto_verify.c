@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perfetto_verify.c - reads a trace packet by packet; the rules about sequences and interning.
+ * perfetto_verify.c - reads a trace packet by packet; the rules about packets and their sequences.
  */
 #include "agent/output/perfetto_verify.h"
 
@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
-#include "agent/output/perfetto_check.h"
+#include "agent/output/pfcheck.h"
 #include "proto/delimited.h"
 
 #define MAX_PACKET ((uint64_t)256 << 20)
@@ -24,7 +23,7 @@ static const struct {
 	bool damage;
 } kinds[PFV_KINDS] = {
 #define FINDING(id, name, damage, rule) [PFV_##id] = {name, rule, damage},
-#include "agent/output/perfetto_findings.def"
+#include "agent/output/pfcheck_findings.def"
 #undef FINDING
 };
 
@@ -52,99 +51,6 @@ void pfv_say(struct pfv_check *c, enum pfv_kind kind, uint64_t at, const char *f
 	c->report(c->ctx, &(struct pfv_finding){kind, at, text});
 }
 
-/* ---- sequences --------------------------------------------------------------------------------- */
-
-/* The sequence of an id, made when it is new; NULL: no memory. */
-static struct pfv_sequence *sequence_of(struct pfv_check *c, uint32_t id)
-{
-	const uint64_t *place = map64_find(&c->sequence_by_id, id);
-	struct pfv_sequence *more;
-	uint64_t n = c->result->sequences;
-
-	if (place)
-		return &c->sequences[*place];
-	more = realloc(c->sequences, (n + 1) * sizeof(*more));
-	if (more)
-		c->sequences = more;
-	if (!more || map64_put(&c->sequence_by_id, id, n) < 0) {
-		c->error = -ENOMEM;
-		return NULL;
-	}
-	c->sequences[n] = (struct pfv_sequence){.id = id};
-	c->result->sequences++;
-	return &c->sequences[n];
-}
-
-/* ---- interning --------------------------------------------------------------------------------- */
-
-#define HASH_MASK ((1ull << 48) - 1)
-
-static const struct {
-	uint32_t field;
-	enum pfv_message message;
-	const char *name;
-} tables[PFV_TABLES] = {
-	[PFV_CATEGORIES] = {1, PFV_ENTRY, "category"},
-	[PFV_NAMES] = {2, PFV_ENTRY, "event name"},
-	[PFV_KEYS] = {3, PFV_ENTRY, "annotation name"},
-	[PFV_VALUES] = {29, PFV_STRING, "string value"},
-};
-
-static void define(struct pfv_check *c, unsigned table, struct pfv_bytes bytes)
-{
-	struct pfv_walk w;
-	struct pfv_field f;
-	uint64_t iid = 0, hash = XXH3_64bits("", 0) & HASH_MASK, *old;
-
-	pfv_walk(&w, c, tables[table].message, bytes);
-	while (pfv_next(&w, &f)) {
-		if (f.number == 1)
-			iid = f.value;
-		else
-			hash = XXH3_64bits(f.bytes.data, f.bytes.len) & HASH_MASK;
-	}
-	if (iid == 0) {
-		pfv_say(c, PFV_IID_ZERO, bytes.at, "%s", tables[table].name);
-		return;
-	}
-	old = map64_find(&c->seq->tables[table], iid);
-	if (old && (*old & HASH_MASK) != hash)
-		pfv_say(c, PFV_IID_REDEFINED, bytes.at, "%s %llu of sequence %u",
-			tables[table].name, (unsigned long long)iid, c->seq->id);
-	if (map64_put(&c->seq->tables[table], iid, (uint64_t)c->seq->generation << 48 | hash) < 0)
-		c->error = -ENOMEM;
-}
-
-void pfv_interned(struct pfv_check *c, struct pfv_bytes bytes)
-{
-	struct pfv_walk w;
-	struct pfv_field f;
-
-	pfv_walk(&w, c, PFV_INTERNED, bytes);
-	while (pfv_next(&w, &f))
-		for (unsigned t = 0; t < PFV_TABLES; t++)
-			if (tables[t].field == f.number)
-				define(c, t, f.bytes);
-}
-
-void pfv_use(struct pfv_check *c, unsigned table, uint64_t iid, uint64_t at)
-{
-	const uint64_t *found;
-
-	c->uses_state = true;
-	if (iid == 0) {
-		pfv_say(c, PFV_IID_ZERO, at, "%s", tables[table].name);
-		return;
-	}
-	found = c->seq ? map64_find(&c->seq->tables[table], iid) : NULL;
-	if (!found)
-		pfv_say(c, PFV_IID_UNDEFINED, at, "%s %llu", tables[table].name,
-			(unsigned long long)iid);
-	else if (*found >> 48 != c->seq->generation)
-		pfv_say(c, PFV_IID_CLEARED, at, "%s %llu of sequence %u", tables[table].name,
-			(unsigned long long)iid, c->seq->id);
-}
-
 /* ---- packets ----------------------------------------------------------------------------------- */
 
 /* The fields of a packet; those that are not there have no data. */
@@ -158,10 +64,14 @@ static void read_packet(struct pfv_check *c, struct pfv_bytes bytes, struct pack
 {
 	struct pfv_walk w;
 	struct pfv_field f;
+	unsigned __int128 seen = 0;
 
 	*p = (struct packet){0};
 	pfv_walk(&w, c, PFV_PACKET, bytes);
-	while (pfv_next(&w, &f))
+	while (pfv_next(&w, &f)) {
+		if (seen >> f.number & 1)
+			pfv_say(c, PFV_FIELD_TWICE, f.bytes.at, "field %u", f.number);
+		seen |= (unsigned __int128)1 << f.number; /* what is known is below 91 */
 		switch (f.number) {
 		case 6:
 			p->snapshot = f.bytes;
@@ -203,6 +113,7 @@ static void read_packet(struct pfv_check *c, struct pfv_bytes bytes, struct pack
 		default:
 			break;
 		}
+	}
 	p->cleared |= p->flags & 1;
 }
 
@@ -235,6 +146,9 @@ static void take_state(struct pfv_check *c, const struct packet *p)
 			pfv_say(c, PFV_NO_SEQUENCE, c->at, "a packet with incremental state");
 		return;
 	}
+	if (p->first && s->begun)
+		pfv_say(c, PFV_FIRST_PACKET, c->at, "sequence %u has packets before", s->id);
+	s->begun = true;
 	if (p->dropped && !p->cleared)
 		s->valid = false;
 	if (p->cleared) {
@@ -252,6 +166,28 @@ static void take_state(struct pfv_check *c, const struct packet *p)
 		take_defaults(c, p->defaults);
 }
 
+/* A clock that is explained later is compared with itself. */
+static void check_order(
+	struct pfv_check *c, const struct packet *p, uint64_t clock, bool has_time, uint64_t time)
+{
+	struct pfv_sequence *s = c->seq;
+	uint64_t *last = has_time ? &s->last : &s->late_last;
+
+	if (!p->has_timestamp)
+		return;
+	if (!has_time) {
+		time = p->timestamp;
+		if (s->late_clock != clock)
+			s->late_last = 0;
+		s->late_clock = clock;
+	}
+	if (time < *last)
+		pfv_say(c, PFV_ORDER, c->at, "sequence %u goes back by %llu ns", s->id,
+			(unsigned long long)(*last - time));
+	else
+		*last = time;
+}
+
 static void take_event(struct pfv_check *c, const struct packet *p)
 {
 	struct pfv_sequence *s = c->seq;
@@ -265,11 +201,8 @@ static void take_event(struct pfv_check *c, const struct packet *p)
 	else
 		has_time = pfv_time(c, clock, p->timestamp, &time);
 	c->uses_state |= !p->clock && s && s->clock;
-	if (has_time && s && time < s->last)
-		pfv_say(c, PFV_ORDER, c->at, "sequence %u goes back by %llu ns", s->id,
-			(unsigned long long)(s->last - time));
-	else if (has_time && s)
-		s->last = time;
+	if (s)
+		check_order(c, p, clock, has_time, time);
 	pfv_event(c, p->event, has_time, time);
 	if (c->uses_state && s && !(p->flags & 2))
 		pfv_say(c, PFV_NEEDS_FLAG, c->at, "an event of sequence %u", s->id);
@@ -281,8 +214,10 @@ static void take_packet(struct pfv_check *c, struct pfv_bytes bytes)
 
 	c->at = bytes.at;
 	c->uses_state = false;
+	if (!bytes.len)
+		pfv_say(c, PFV_EMPTY_PACKET, bytes.at, "a packet of no bytes");
 	read_packet(c, bytes, &p);
-	c->seq = p.sequence && p.sequence <= UINT32_MAX ? sequence_of(c, (uint32_t)p.sequence)
+	c->seq = p.sequence && p.sequence <= UINT32_MAX ? pfv_sequence(c, (uint32_t)p.sequence)
 							: NULL;
 	if (c->error)
 		return;
@@ -373,17 +308,14 @@ static int take_field(struct pfv_check *c, struct input *in)
 
 static void check_free(struct pfv_check *c)
 {
-	for (uint64_t i = 0; i < c->result->sequences; i++) {
-		for (unsigned t = 0; t < PFV_TABLES; t++)
-			map64_free(&c->sequences[i].tables[t]);
-		free(c->sequences[i].own);
-	}
-	free(c->sequences);
+	pfv_sequences_free(c);
 	free(c->tracks);
 	free(c->clocks);
-	map64_free(&c->sequence_by_id);
+	free(c->event_flows);
 	map64_free(&c->track_by_uuid);
+	map64_free(&c->owner_by_task);
 	map64_free(&c->flows);
+	map64_free(&c->unbegun);
 	map64_free(&c->late_clocks);
 	map64_free(&c->clock_by_id);
 }
@@ -402,6 +334,7 @@ int perfetto_verify(int fd, void (*report)(void *ctx, const struct pfv_finding *
 	if (rc == 0) {
 		pfv_clocks_end(&c);
 		pfv_tracks_end(&c);
+		pfv_flows_end(&c);
 	}
 	ret->flows = c.flows.count;
 	rc = rc < 0 ? rc : c.error;

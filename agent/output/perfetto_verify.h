@@ -2,7 +2,7 @@
 /*
  * perfetto_verify.h - a strict checker of Perfetto traces, whoever wrote them.
  *
- * It follows the public rules of the format, perfetto_findings.def, and shares no code with the
+ * It follows the public rules of the format, pfcheck_findings.def, and shares no code with the
  * exporter.  Stricter than viewers in three points: order within a sequence, descriptors before use,
  * and flow ids that are used once.  The file is read once, packet by packet; memory grows with
  * sequences, interned entries, tracks and flows, not with events.
@@ -15,7 +15,7 @@
 
 enum pfv_kind {
 #define FINDING(id, name, damage, rule) PFV_##id,
-#include "agent/output/perfetto_findings.def"
+#include "agent/output/pfcheck_findings.def"
 #undef FINDING
 	PFV_KINDS,
 };

@@ -20,49 +20,14 @@
 #define CLOCK_OWN 64u
 #define CLOCK_BOOTTIME 6u
 #define CLOCK_REALTIME 1u
-/* Sequences begin their clock here, so that it does not matter in which order processes come. */
-#define CLOCK_ORIGIN_NS 1u
 
 enum { FLAG_CLEARED = 1, FLAG_NEEDS = 2 };
 
-/* First bytes of fields, (number << 3 | wire type). */
+/* Numbers of fields, and with their wire types as they stand in a file. */
 enum {
-	TRACE_PACKET = 0x0a,
-	PACKET_TIME = 0x40,
-	PACKET_SEQUENCE = 0x50,
-	PACKET_EVENT = 0x5a,
-	PACKET_INTERNED = 0x62,
-	PACKET_FLAGS = 0x68,
-	EVENT_CATEGORY = 0x18,
-	EVENT_NOTE = 0x22,
-	EVENT_TYPE = 0x48,
-	EVENT_NAME_IID = 0x50,
-	EVENT_TRACK = 0x58,
-	NOTE_KEY_IID = 0x08,
-	NOTE_BOOL = 0x10,
-	NOTE_UINT = 0x18,
-	NOTE_INT = 0x20,
-	NOTE_POINTER = 0x38,
-	TEXT_IID = 0x08,
-	TEXT_STRING = 0x12,
-};
-
-/* The fields with numbers from 16 on. */
-enum {
-	N_PACKET_CLOCKS = 6,
-	N_PACKET_DROPPED = 42,
-	N_PACKET_DEFAULTS = 59,
-	N_PACKET_TRACK = 60,
-	N_PACKET_FIRST = 87,
-	N_DEFAULTS_CLOCK = 58,
-	N_EVENT_NAME = 23,
-	N_EVENT_COUNTER = 30,
-	N_EVENT_DOUBLE = 44,
-	N_EVENT_FLOW = 47,
-	N_EVENT_FLOW_END = 48,
-	N_NOTE_STRING = 6,
-	N_NOTE_KEY = 10,
-	N_NOTE_VALUE_IID = 17,
+#define FIELD(id, message, name, number, wire) N_##id = (number), id = (number) << 3 | WIRE_##wire,
+#include "agent/output/perfetto_fields.def"
+#undef FIELD
 };
 
 static const struct {
@@ -70,9 +35,9 @@ static const struct {
 	uint8_t tag_len;
 	uint32_t max;
 } tables[PFT_TABLES] = {
-	[PFT_NAMES] = {{0x12}, 1, 4096},
-	[PFT_KEYS] = {{0x1a}, 1, 4096},
-	[PFT_VALUES] = {{0xea, 0x01}, 2, 16384},
+	[PFT_NAMES] = {{INTERNED_NAME}, 1, 4096},
+	[PFT_KEYS] = {{INTERNED_KEY}, 1, 4096},
+	[PFT_VALUES] = {{(INTERNED_VALUE & 0x7f) | 0x80, INTERNED_VALUE >> 7}, 2, 16384},
 };
 
 static const char *const categories[PFT_CATEGORIES] = {
@@ -186,7 +151,7 @@ static void put_packet(struct pft_writer *w)
 void pft_writer_free(struct pft_writer *w)
 {
 	pb_buf_free(&w->event);
-	pb_buf_free(&w->interned);
+	pb_buf_free(&w->scratch);
 	pb_buf_free(&w->packet);
 	pb_buf_free(&w->out);
 }
@@ -194,10 +159,10 @@ void pft_writer_free(struct pft_writer *w)
 /* ---- interning --------------------------------------------------------------------------------- */
 
 /* Tells the reader a number and what it stands for. */
-static void define(
-	struct pft_writer *w, const uint8_t *tag, size_t tag_len, uint32_t iid, struct pb_str text)
+static void define(struct pft_writer *w, struct pft_seq *s, const uint8_t *tag, size_t tag_len,
+	uint32_t iid, struct pb_str text)
 {
-	uint8_t *p = room(w, &w->interned, text.len + tag_len + 4 * PB_MAX_VARINT);
+	uint8_t *p = room(w, &s->fresh, text.len + tag_len + 4 * PB_MAX_VARINT);
 
 	if (!p)
 		return;
@@ -209,11 +174,11 @@ static void define(
 	*p++ = TEXT_STRING;
 	p = pb_varint_put_fast(p, text.len);
 	copy_text(p, text);
-	taken(&w->interned, p + text.len);
+	taken(&s->fresh, p + text.len);
 }
 
-struct pft_text *pft_intern(
-	struct pft_writer *w, struct pft_seq *s, enum pft_table table, struct pb_str text)
+static struct pft_text *intern(struct pft_writer *w, struct pft_seq *s, enum pft_table table,
+	struct pb_str text, uint32_t max)
 {
 	struct pft_intern *t = &s->tables[table];
 	struct pft_text *found;
@@ -222,14 +187,26 @@ struct pft_text *pft_intern(
 	if (w->error || text.len > TEXT_MAX || !s->incremental)
 		return NULL;
 	found = pft_intern_find(t, text, &hash);
-	if (found || t->count >= tables[table].max)
+	if (found || t->count >= max)
 		return found;
 	found = pft_intern_add(t, hash, text);
 	if (found)
-		define(w, tables[table].tag, tables[table].tag_len, found->iid, text);
+		define(w, s, tables[table].tag, tables[table].tag_len, found->iid, text);
 	else
 		w->error = -ENOMEM;
 	return found;
+}
+
+struct pft_text *pft_intern(
+	struct pft_writer *w, struct pft_seq *s, enum pft_table table, struct pb_str text)
+{
+	return intern(w, s, table, text, tables[table].max);
+}
+
+struct pft_text *pft_intern_own(
+	struct pft_writer *w, struct pft_seq *s, enum pft_table table, struct pb_str text)
+{
+	return intern(w, s, table, text, UINT32_MAX);
 }
 
 /* ---- sequences, clocks, tracks ----------------------------------------------------------------- */
@@ -238,15 +215,15 @@ static void put_clock(struct pft_writer *w, uint32_t id, uint64_t time, bool inc
 {
 	uint8_t clock[3 * PB_MAX_VARINT + 4], *p = clock;
 
-	*p++ = 0x08;
+	*p++ = CLOCK_ID;
 	p += pb_varint_put(p, id);
-	*p++ = 0x10;
+	*p++ = CLOCK_TIME;
 	p += pb_varint_put(p, time);
 	if (incremental) {
-		*p++ = 0x18;
+		*p++ = CLOCK_INCREMENTAL;
 		*p++ = 1;
 	}
-	put_bytes(w, &w->event, 1, clock, (size_t)(p - clock));
+	put_bytes(w, &w->event, N_SNAPSHOT_CLOCK, clock, (size_t)(p - clock));
 }
 
 /* A packet with a clock snapshot: boot time, realtime and, of a sequence that begins, its own clock. */
@@ -258,13 +235,13 @@ static void put_snapshot(
 	put_clock(w, CLOCK_REALTIME, boot + (uint64_t)offset, false);
 	if (own)
 		put_clock(w, CLOCK_OWN, boot, true);
-	put_varint(w, &w->event, 2, CLOCK_BOOTTIME);
+	put_varint(w, &w->event, N_SNAPSHOT_PRIMARY, CLOCK_BOOTTIME);
 	if (w->error)
 		return;
-	put_varint(w, &w->packet, 10, s->id);
+	put_varint(w, &w->packet, N_PACKET_SEQUENCE, s->id);
 	put_bytes(w, &w->packet, N_PACKET_CLOCKS, w->event.data, w->event.len);
 	if (s->incremental)
-		put_varint(w, &w->packet, 13, FLAG_NEEDS);
+		put_varint(w, &w->packet, N_PACKET_FLAGS, FLAG_NEEDS);
 	put_packet(w);
 }
 
@@ -275,60 +252,61 @@ void pft_clock(struct pft_writer *w, const struct pft_seq *s, uint64_t boot_ns, 
 
 void pft_seq_open(struct pft_writer *w, struct pft_seq *s, bool incremental)
 {
-	static const uint8_t category_tag = 0x0a;
+	static const uint8_t category_tag = INTERNED_CATEGORY;
 
 	*s = (struct pft_seq){.id = ++w->sequences, .incremental = incremental};
-	s->last = CLOCK_ORIGIN_NS;
-	put_varint(w, &w->packet, 10, s->id);
-	put_varint(w, &w->packet, 13, FLAG_CLEARED);
+	s->last = PFT_ORIGIN_NS;
+	put_varint(w, &w->packet, N_PACKET_SEQUENCE, s->id);
+	put_varint(w, &w->packet, N_PACKET_FLAGS, FLAG_CLEARED);
 	put_varint(w, &w->packet, N_PACKET_DROPPED, 1);
 	put_varint(w, &w->packet, N_PACKET_FIRST, 1);
 	if (incremental) {
 		uint8_t clock[2 + PB_MAX_VARINT];
-		size_t n = pb_varint_put(clock, N_DEFAULTS_CLOCK << 3);
+		size_t n = pb_varint_put(clock, DEFAULTS_CLOCK);
 
 		n += pb_varint_put(clock + n, CLOCK_OWN);
 		put_bytes(w, &w->packet, N_PACKET_DEFAULTS, clock, n);
-		w->interned.len = 0;
 		for (unsigned c = PFT_RUNTIME; c < PFT_CATEGORIES; c++)
-			define(w, &category_tag, 1, c, pft_str(categories[c]));
+			define(w, s, &category_tag, 1, c, pft_str(categories[c]));
 		if (!w->error)
-			put_bytes(w, &w->packet, 12, w->interned.data, w->interned.len);
-		w->interned.len = 0;
+			put_bytes(w, &w->packet, N_PACKET_INTERNED, s->fresh.data, s->fresh.len);
+		s->fresh.len = 0;
 	}
 	put_packet(w);
 	if (incremental)
-		put_snapshot(w, s, CLOCK_ORIGIN_NS, w->offset, true);
+		put_snapshot(w, s, PFT_ORIGIN_NS, w->offset, true);
 }
 
 void pft_seq_free(struct pft_seq *s)
 {
 	for (unsigned t = 0; t < PFT_TABLES; t++)
 		pft_intern_free(&s->tables[t]);
+	pb_buf_free(&s->fresh);
 }
 
-/* The descriptor's part that says what kind of track it is, into `interned` as a scratch place. */
+/* The descriptor's part that says what kind of track it is. */
 static void put_kind(struct pft_writer *w, const struct pft_track *t)
 {
-	struct pb_buf *b = &w->interned;
-	uint32_t field = t->is_process ? 3 : t->is_thread ? 4 : 8;
-	size_t before = b->len;
+	struct pb_buf *b = &w->scratch;
+	uint32_t field = t->is_process	? N_TRACK_PROCESS
+			 : t->is_thread ? N_TRACK_THREAD
+					: N_TRACK_COUNTER;
 
 	if (!t->is_process && !t->is_thread && !t->is_counter)
 		return;
+	b->len = 0;
 	if (t->is_process || t->is_thread)
-		put_varint(w, b, 1, t->pid);
+		put_varint(w, b, t->is_process ? N_PROCESS_PID : N_THREAD_PID, t->pid);
 	if (t->is_thread)
-		put_varint(w, b, 2, t->tid);
+		put_varint(w, b, N_THREAD_TID, t->tid);
 	if (t->is_process || t->is_thread)
-		put_text(w, b, t->is_process ? 6 : 5, t->name);
+		put_text(w, b, t->is_process ? N_PROCESS_NAME : N_THREAD_NAME, t->name);
 	if (t->unit)
-		put_varint(w, b, 3, (uint64_t)t->unit);
+		put_varint(w, b, N_COUNTER_UNIT, (uint64_t)t->unit);
 	else if (t->unit_name)
-		put_text(w, b, 6, pft_str(t->unit_name));
+		put_text(w, b, N_COUNTER_UNIT_NAME, pft_str(t->unit_name));
 	if (!w->error)
-		put_bytes(w, &w->event, field, b->data + before, b->len - before);
-	b->len = before;
+		put_bytes(w, &w->event, field, b->data, b->len);
 }
 
 uint32_t pft_track(struct pft_writer *w, const struct pft_seq *s, const struct pft_track *t)
@@ -336,17 +314,17 @@ uint32_t pft_track(struct pft_writer *w, const struct pft_seq *s, const struct p
 	uint32_t uuid = ++w->tracks;
 
 	w->event.len = 0;
-	put_varint(w, &w->event, 1, uuid);
+	put_varint(w, &w->event, N_TRACK_UUID, uuid);
 	if (!t->is_process && !t->is_thread)
-		put_text(w, &w->event, 2, t->name);
+		put_text(w, &w->event, N_TRACK_NAME, t->name);
 	put_kind(w, t);
 	if (t->parent)
-		put_varint(w, &w->event, 5, t->parent);
+		put_varint(w, &w->event, N_TRACK_PARENT, t->parent);
 	if (w->error)
 		return uuid;
-	put_varint(w, &w->packet, 10, s->id);
+	put_varint(w, &w->packet, N_PACKET_SEQUENCE, s->id);
 	if (s->incremental)
-		put_varint(w, &w->packet, 13, FLAG_NEEDS);
+		put_varint(w, &w->packet, N_PACKET_FLAGS, FLAG_NEEDS);
 	put_bytes(w, &w->packet, N_PACKET_TRACK, w->event.data, w->event.len);
 	put_packet(w);
 	w->event.len = 0;
@@ -381,7 +359,7 @@ void pft_category(struct pft_writer *w, enum pft_category c)
 
 void pft_name_iid(struct pft_writer *w, uint32_t iid)
 {
-	uint8_t *p = iid ? room(w, &w->event, 0) : NULL;
+	uint8_t *p = room(w, &w->event, 0);
 
 	if (!p)
 		return;
@@ -470,13 +448,13 @@ static void note_varint(struct pft_writer *w, uint32_t key, uint32_t tag, uint64
 static void note_long(
 	struct pft_writer *w, const struct pft_text *known, struct pb_str key, struct pb_str value)
 {
-	struct pb_buf *b = &w->interned; /* behind what waits there */
-	size_t before = b->len;
+	struct pb_buf *b = &w->scratch;
 	uint64_t v;
 	uint8_t tag = scalar_of(value, &v);
 
+	b->len = 0;
 	if (known)
-		put_varint(w, b, 1, known->iid);
+		put_varint(w, b, N_NOTE_KEY_IID, known->iid);
 	else
 		put_text(w, b, N_NOTE_KEY, key);
 	if (tag)
@@ -484,8 +462,7 @@ static void note_long(
 	else
 		put_text(w, b, N_NOTE_STRING, value);
 	if (!w->error)
-		put_bytes(w, &w->event, EVENT_NOTE >> 3, b->data + before, b->len - before);
-	b->len = before;
+		put_bytes(w, &w->event, N_EVENT_NOTE, b->data, b->len);
 }
 
 void pft_note_key(struct pft_writer *w, struct pft_seq *s, const struct pft_text *known,
@@ -501,7 +478,7 @@ void pft_note_key(struct pft_writer *w, struct pft_seq *s, const struct pft_text
 	}
 	text = known ? pft_intern(w, s, PFT_VALUES, value) : NULL;
 	if (text)
-		note_varint(w, known->iid, N_NOTE_VALUE_IID << 3, text->iid);
+		note_varint(w, known->iid, NOTE_VALUE_IID, text->iid);
 	else
 		note_long(w, known, key, value);
 }
@@ -513,7 +490,7 @@ void pft_note(struct pft_writer *w, struct pft_seq *s, struct pb_str key, struct
 
 void pft_note_u64(struct pft_writer *w, struct pft_seq *s, const char *key, uint64_t value)
 {
-	const struct pft_text *known = pft_intern(w, s, PFT_KEYS, pft_str(key));
+	const struct pft_text *known = pft_intern_own(w, s, PFT_KEYS, pft_str(key));
 
 	if (known)
 		note_varint(w, known->iid, NOTE_UINT, value);
@@ -539,12 +516,13 @@ void pft_value_double(struct pft_writer *w, double value)
 
 void pft_put(struct pft_writer *w, struct pft_seq *s, uint64_t time)
 {
-	size_t event = w->event.len, interned = w->interned.len;
+	size_t event = w->event.len, fresh = s->fresh.len;
 	uint8_t *p;
 
 	if (time < s->last)
 		time = s->last;
-	p = room(w, &w->packet, event + interned + 6 * PB_MAX_VARINT);
+	w->newest = time > w->newest ? time : w->newest;
+	p = room(w, &w->packet, event + fresh + 6 * PB_MAX_VARINT);
 	if (!p)
 		return;
 	*p++ = PACKET_TIME;
@@ -556,12 +534,12 @@ void pft_put(struct pft_writer *w, struct pft_seq *s, uint64_t time)
 	p = pb_varint_put_fast(p, event);
 	memcpy(p, w->event.data, event);
 	p += event;
-	if (interned) {
+	if (fresh) {
 		*p++ = PACKET_INTERNED;
-		p = pb_varint_put_fast(p, interned);
-		memcpy(p, w->interned.data, interned);
-		p += interned;
-		w->interned.len = 0;
+		p = pb_varint_put_fast(p, fresh);
+		memcpy(p, s->fresh.data, fresh);
+		p += fresh;
+		s->fresh.len = 0;
 	}
 	if (s->incremental) {
 		*p++ = PACKET_FLAGS;

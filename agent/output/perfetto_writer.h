@@ -31,6 +31,9 @@ enum pft_category { PFT_RUNTIME = 1, PFT_DEVICE, PFT_DRIVER, PFT_MARK, PFT_CATEG
 
 enum pft_table { PFT_NAMES, PFT_KEYS, PFT_VALUES, PFT_TABLES };
 
+/* Sequences begin their clock here, so that it does not matter in which order processes come. */
+#define PFT_ORIGIN_NS 1u
+
 /* A sequence of packets in order of time.  With `incremental` it interns and counts time from packet to
  * packet; without it its packets stand alone. */
 struct pft_seq {
@@ -38,6 +41,7 @@ struct pft_seq {
 	bool incremental;
 	uint64_t last; /* time of its newest packet, boot ns */
 	struct pft_intern tables[PFT_TABLES];
+	struct pb_buf fresh; /* definitions that go with its next event */
 };
 
 struct pft_writer {
@@ -48,7 +52,8 @@ struct pft_writer {
 	uint64_t bytes, packets;
 	uint32_t sequences, tracks; /* ids given so far */
 	uint64_t flows;
-	struct pb_buf event, interned, packet, out;
+	uint64_t newest; /* time of an event, boot ns; 0: there was none */
+	struct pb_buf event, scratch, packet, out;
 };
 
 void pft_writer_free(struct pft_writer *w);
@@ -77,14 +82,17 @@ uint32_t pft_track(struct pft_writer *w, const struct pft_seq *s, const struct p
 /* Begins an event; whatever was begun before and not put is forgotten. */
 void pft_event(struct pft_writer *w, enum pft_type type, uint32_t track);
 
-/* The number of a text in a table of an incremental sequence, told to the reader with the event that is
- * being built when it is new.  NULL: the table is full, or the text too long for it. */
+/* The number of a text in a table of an incremental sequence, told to the reader with the sequence's
+ * next event when it is new.  NULL: the table is full, or the text too long for it. */
 struct pft_text *pft_intern(
+	struct pft_writer *w, struct pft_seq *s, enum pft_table table, struct pb_str text);
+/* The same for one of the exporter's own texts, of which there are few: for them a table is never full. */
+struct pft_text *pft_intern_own(
 	struct pft_writer *w, struct pft_seq *s, enum pft_table table, struct pb_str text);
 
 void pft_category(struct pft_writer *w, enum pft_category c);
 void pft_name(struct pft_writer *w, struct pft_seq *s, struct pb_str name);
-/* By the number of a text in PFT_NAMES; 0: no name. */
+/* By the number of a text in PFT_NAMES. */
 void pft_name_iid(struct pft_writer *w, uint32_t iid);
 
 /* An annotation: the value as what its text is (decimal, 0x..., true, false, else a string). */
@@ -92,6 +100,7 @@ void pft_note(struct pft_writer *w, struct pft_seq *s, struct pb_str key, struct
 /* The same with a key that was looked up already (NULL: key). */
 void pft_note_key(struct pft_writer *w, struct pft_seq *s, const struct pft_text *known,
 	struct pb_str key, struct pb_str value);
+/* With a key of the exporter's own; the sequence is incremental. */
 void pft_note_u64(struct pft_writer *w, struct pft_seq *s, const char *key, uint64_t value);
 
 void pft_flow(struct pft_writer *w, uint64_t id, bool terminates);

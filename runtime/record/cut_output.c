@@ -5,7 +5,7 @@
 #include "runtime/record/cut_output.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +15,14 @@
 #include "runtime/base/file.h"
 #include "runtime/record/frame.h"
 
-/* Removes what was written so far. */
+/* Removes what was written so far.  By path: a descriptor for the directory may not be had any more. */
 static void discard(const struct cut_output *o)
 {
-	_cleanup_close_ int dir = open(o->inner, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	char name[64];
+	char path[PATH_MAX];
 
-	for (unsigned i = 0; dir >= 0 && i < REC_MAX_SEGMENTS; i++) {
-		snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, i);
-		if (unlinkat(dir, name, 0) < 0)
+	for (unsigned i = 0; i < REC_MAX_SEGMENTS; i++) {
+		snprintf(path, sizeof(path), "%s/" REC_SEGMENT_FORMAT, o->inner, i);
+		if (unlink(path) < 0)
 			break;
 	}
 	rmdir(o->inner);

@@ -70,6 +70,21 @@ void ledger_add(struct ledger *g, struct ledger_found *found, uint32_t id, uint6
 	found->counted |= id == REC_C_KERNEL_RECEIVED || id == REC_C_RUNTIME_DELIVERED;
 }
 
+/*
+ * A recorder reads its counters one after the other while calls begin and end; only the last ones of
+ * an orderly end are those of one moment.  Of others, what entered and was not done was open.
+ */
+static void settle(struct ledger *g)
+{
+	uint64_t *v = g->value;
+	uint64_t gone = v[REC_C_KERNEL_DONE] + v[REC_C_KERNEL_RING_FULL] +
+			v[REC_C_KERNEL_INFLIGHT_FULL] + v[REC_C_KERNEL_EXIT_LOST];
+
+	if (v[REC_C_KERNEL_ENTERED] < gone)
+		v[REC_C_KERNEL_ENTERED] = gone;
+	v[REC_C_KERNEL_OPEN] = v[REC_C_KERNEL_ENTERED] - gone;
+}
+
 void ledger_compare(struct ledger *g, const struct ledger_found *found)
 {
 	if (!found->ended && found->counted) {
@@ -77,6 +92,7 @@ void ledger_compare(struct ledger *g, const struct ledger_found *found)
 			REC_C_KERNEL_DONE, REC_C_KERNEL_ENTERED);
 		catch_up(g, found->records - found->calls, REC_C_RUNTIME_DELIVERED,
 			REC_C_RUNTIME_UNREAD, REC_C_RUNTIME_EMITTED, REC_COUNTER_NONE);
+		settle(g);
 	}
 	uint64_t captured = g->value[REC_C_KERNEL_RECEIVED] + g->value[REC_C_RUNTIME_DELIVERED];
 	uint64_t known = found->records + g->value[REC_C_CUT_OUT] + g->value[REC_C_CUT_DAMAGED];

@@ -100,6 +100,20 @@ static void diff_with_itself(const char *path, bool whole, const struct diff_opt
 	free(fault.path);
 }
 
+/* As a file and in memory, with the same end. */
+static void dump(const char *path, enum dump_kind kind, const uint8_t *data, size_t size)
+{
+	struct trace_read r;
+	uint64_t file_at;
+	size_t at;
+
+	FUZZ_REQUIRE(trace_read_open(&r, path) == 0);
+	int rc = dump_print(fuzz_sink(), kind, DUMP_JSON, data, size, &at);
+	FUZZ_REQUIRE(dump_file(fuzz_sink(), kind, DUMP_JSON, &r, &file_at) == rc);
+	FUZZ_REQUIRE(file_at == at);
+	trace_read_close(&r);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const enum dump_kind kinds[] = {DUMP_NTRACE, DUMP_CPU_UTIL, DUMP_HOST_MEM};
@@ -112,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_file(path.s, count, whole);
 	dump_sniff_content(data, size);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		dump_print(fuzz_sink(), kinds[i], DUMP_JSON, data, size, &at);
+		dump(path.s, kinds[i], data, size);
 	dump_print(fuzz_sink(), DUMP_NTRACE, DUMP_TEXT, data, size, &at);
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
 		diff_with_itself(path.s, whole, &options[i]);

@@ -274,6 +274,28 @@ TEST("ledger: books that do not balance are reported of a recording without an e
 	}
 }
 
+TEST("ledger: counters that a recorder read while calls went on are not held against it", "[merge]")
+{
+	/* One call was recorded; entered, done and open as they were read in turn. */
+	static const struct {
+		uint64_t entered, done, open;
+	} read[] = {{2, 1, 0}, {1, 1, 1}, {3, 1, 1}, {0, 1, 0}};
+
+	for (size_t i = 0; i < sizeof(read) / sizeof(*read); i++) {
+		struct fixture fx;
+
+		REQUIRE(fx_open(&fx));
+		fx_copy(&fx, TID, 1000, 1050, 64);
+		fx_counter(&fx, REC_SOURCE_KERNEL, REC_C_KERNEL_ENTERED, 0, read[i].entered);
+		fx_counter(&fx, REC_SOURCE_KERNEL, REC_C_KERNEL_DONE, 0, read[i].done);
+		fx_counter(&fx, REC_SOURCE_KERNEL, REC_C_KERNEL_OPEN, 0, read[i].open);
+		fx_counter(&fx, REC_SOURCE_KERNEL, REC_C_KERNEL_RECEIVED, 0, 1);
+		REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+		CHECK(fx.result.balanced);
+		fx_free(&fx);
+	}
+}
+
 /* Frames of rows whose last row is cut. */
 TEST("ledger: what is left behind the last whole row of a frame is one invalid record", "[merge]")
 {

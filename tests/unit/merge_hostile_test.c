@@ -193,6 +193,76 @@ TEST("stream: a clock step that comes behind a watermark of its time says how la
 	}
 }
 
+TEST("stream: clock snapshots that stand in no order give steps that never go back", "[merge]")
+{
+	struct fixture fx;
+	size_t open;
+
+	REQUIRE(fx_open(&fx));
+	fx_clock(&fx, 50000, 5000000000ll);
+	fx_clock(&fx, 20000, -5000000000ll);
+	put_span(&fx, FX_SOURCE, 1, 1000, 2000);
+	REQUIRE(fx_merge_one(&fx));
+	CHECK_STR(trace_file_fault(&fx.trace, &open), "");
+	for (size_t i = 1; i < fx.trace.count; i++)
+		CHECK(fx.trace.events[i].timestamp >= fx.trace.events[i - 1].timestamp);
+	CHECK_STR(event_attr(fx_by_hint(&fx, "clock_step", PHASE_INSTANT, 1), "late_ns"), "30000");
+	fx_free(&fx);
+}
+
+/* ---- runtimes that do not say which process they are ---------------------------------------- */
+
+static bool says(const struct fixture *fx, const char *text)
+{
+	for (uint32_t i = 0; i < fx->result.blind_count; i++)
+		if (strstr(fx->result.blind[i], text))
+			return true;
+	return false;
+}
+
+TEST("hostile: runtimes without a PROCESS frame have ids of their own, in whatever order they come",
+	"[merge]")
+{
+	for (uint16_t swapped = 0; swapped < 2; swapped++) {
+		struct fixture fx;
+		size_t open;
+
+		REQUIRE(fx_open(&fx));
+		put_span(&fx, FX_SOURCE + 1 + swapped, 1, 1000 + 4000 * swapped,
+			2000 + 4000 * swapped);
+		put_span(&fx, FX_SOURCE + 2 - swapped, 1, 5000 - 4000 * swapped,
+			6000 - 4000 * swapped);
+		REQUIRE(fx_merge_one(&fx));
+		CHECK_STR(trace_file_fault(&fx.trace, &open), "");
+		REQUIRE_EQ(fx.trace.count, 4);
+		for (size_t i = 0; i < 4; i++)
+			CHECK_EQ(fx.trace.events[i].id, 1ull << 61 | (1 + i / 2) << 48 | 1);
+		CHECK_EQ(fx.result.outputs[0].pid, 0);
+		CHECK(says(&fx, "2 runtimes whose PROCESS frame is lost"));
+		CHECK(fx.result.balanced);
+		fx_free(&fx);
+	}
+}
+
+TEST("hostile: a PROCESS frame behind its runtime's records changes nothing of what they are",
+	"[merge]")
+{
+	struct fixture fx;
+	size_t open;
+
+	REQUIRE(fx_open(&fx));
+	fx_record(&fx, TRACE_TENSOR_READ, TRACE_START, 1, TID, 1000);
+	fx_records(&fx, FX_SOURCE + 1);
+	fx_process(&fx, FX_SOURCE + 1, FX_PID);
+	fx_record(&fx, TRACE_TENSOR_READ, TRACE_STOP, 1, TID, 2000);
+	fx_records(&fx, FX_SOURCE + 1);
+	REQUIRE(fx_merged(&fx, 0));
+	CHECK_EQ(fx.trace.events[1].id, 1ull << 61 | 1ull << 48 | 1);
+	CHECK_STR(trace_file_fault(&fx.trace, &open), "");
+	CHECK(says(&fx, "1 runtime whose PROCESS frame is lost"));
+	fx_free(&fx);
+}
+
 /* ---- what waits --------------------------------------------------------------------------- */
 
 #define WAITING (1u << 17) /* of a source, at most */
@@ -290,6 +360,22 @@ static void front_mark(struct front *f, uint16_t source, uint64_t at)
 	CHECK_EQ(ingest_watermark(&f->in, &frame, (const uint8_t *)&mark), 0);
 }
 
+/* One end of a span. */
+static void front_record(struct front *f, enum trace_phase phase, uint64_t id, uint64_t at)
+{
+	struct {
+		struct rec_runtime head;
+		struct trace_record r;
+	} p = {.r = {.trace_type = TRACE_TENSOR_READ,
+		       .phase = phase,
+		       .tracking_id = id,
+		       .thread_id = TID,
+		       .timestamp_ns = FX_BOOT + at}};
+	struct rec_frame frame = {.type = REC_RUNTIME, .source = FX_SOURCE, .size = sizeof(p)};
+
+	CHECK_EQ(ingest_runtime(&f->in, &frame, (const uint8_t *)&p), 0);
+}
+
 static void front_execution(struct front *f, uint32_t tid, uint64_t at)
 {
 	struct {
@@ -344,6 +430,62 @@ TEST("stream: threads are forgotten when the mark has passed what they did", "[m
 		CHECK_EQ(f.in.last_count < 5000, marks == 1);
 		front_free(&f);
 	}
+}
+
+TEST("hostile: marks that each pass little of what waits leave the rest where it is", "[merge]")
+{
+	struct ingest_source *s;
+	struct front f;
+
+	REQUIRE(front_make(&f));
+	for (uint64_t i = 1; i <= 10000; i++)
+		front_record(&f, TRACE_STOP, i, 1000 * i);
+	s = f.in.by_number[FX_SOURCE];
+	REQUIRE_EQ(s->waiting_count, 10000);
+	front_mark(&f, FX_SOURCE, 100001);
+	CHECK_EQ(s->waiting_count, 10000);
+	CHECK_EQ(s->waiting_gone, 100);
+	CHECK_EQ(f.held.count, 100);
+	/* More than half: they are moved together, and still found. */
+	front_mark(&f, FX_SOURCE, 6000001);
+	CHECK_EQ(s->waiting_count, 4000);
+	CHECK_EQ(s->waiting_gone, 0);
+	CHECK_EQ(f.held.count, 6000);
+	for (uint64_t i = 7000; i <= 10000; i++)
+		front_record(&f, TRACE_START, i, 1000 * i - 1);
+	CHECK_EQ(f.held.count, 6000 + 2 * 3001);
+	front_mark(&f, FX_SOURCE, 20000000);
+	CHECK_EQ(s->waiting_count, 0);
+	CHECK_EQ(f.held.count, 6000 + 2 * 3001 + 999);
+	front_free(&f);
+}
+
+/* ---- sources that end --------------------------------------------------------------------- */
+
+TEST("hostile: of a source that has ended nothing is kept but that it has", "[merge]")
+{
+	struct front f;
+
+	REQUIRE(front_make(&f));
+	front_record(&f, TRACE_STOP, 1, 1000);
+	front_mark(&f, FX_SOURCE, 500);
+	front_call(&f, TID, 700, NEV_IOCTL_DONE);
+	CHECK_EQ(f.in.source_count, 2);
+	front_mark(&f, FX_SOURCE, UINT64_MAX - FX_BOOT);
+	CHECK_EQ(f.in.source_count, 1);
+	CHECK(!f.in.by_number[FX_SOURCE]->submits);
+	CHECK(!f.in.by_number[FX_SOURCE]->waiting);
+	CHECK(!f.in.by_number[FX_SOURCE]->newest);
+	/* It holds nobody back, and what it gives all the same cannot be. */
+	front_record(&f, TRACE_START, 2, 2000);
+	CHECK_EQ(f.session.invalid, 1);
+	CHECK_EQ(ingest_safe(&f.in), 0);
+	front_mark(&f, REC_SOURCE_KERNEL, 800);
+	CHECK_EQ(ingest_safe(&f.in), FX_BOOT + 800);
+	front_mark(&f, REC_SOURCE_KERNEL, UINT64_MAX - FX_BOOT);
+	CHECK_EQ(ingest_safe(&f.in), FX_BOOT + 800);
+	CHECK_EQ(ingest_end(&f.in), 0);
+	front_free(&f);
 }
 
 /* ---- tables ------------------------------------------------------------------------------- */

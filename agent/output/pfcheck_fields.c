@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perfetto_fields.c - the checker's parser: fields of messages, with the types that they publicly have.
+ * pfcheck_fields.c - the checker's parser: fields of messages, with the types that they publicly have.
  *
  * Numbers that the table does not have belong to parts of the format that are not checked: they are
  * stepped over.  A field of another type than its own is reported and stepped over too.
  */
 #include <string.h>
 
-#include "agent/output/perfetto_check.h"
+#include "agent/output/pfcheck.h"
 #include "proto/varint_fast.h"
 #include "runtime/base/utf8.h"
 
@@ -70,7 +70,7 @@ static const uint8_t types[PFV_MESSAGES][MAX_FIELD] = {
 		[17] = T_NUMBER},
 	[PFV_INTERNED] = {[1] = T_BYTES, [2] = T_BYTES, [3] = T_BYTES, [29] = T_BYTES},
 	[PFV_ENTRY] = {[1] = T_NUMBER, [2] = T_TEXT},
-	[PFV_STRING] = {[1] = T_NUMBER, [2] = T_BYTES},
+	[PFV_STRING] = {[1] = T_NUMBER, [2] = T_TEXT},
 	[PFV_SNAPSHOT_MSG] = {[1] = T_BYTES, [2] = T_NUMBER},
 	[PFV_CLOCK_MSG] = {[1] = T_NUMBER, [2] = T_NUMBER, [3] = T_NUMBER, [4] = T_NUMBER},
 	[PFV_TRACK] = {[1] = T_NUMBER,
@@ -206,11 +206,13 @@ static bool accept(struct pfv_walk *w, const struct pfv_field *f, enum type type
 		return true;
 	}
 	if (wire != wires[type]) {
+		w->refused = true;
 		pfv_say(w->check, PFV_WIRE_TYPE, f->bytes.at, "field %u has wire type %u, not %u",
 			f->number, wire, wires[type]);
 		return false;
 	}
 	if (type == T_TEXT && !is_text(f->bytes)) {
+		w->refused = true;
 		pfv_say(w->check, PFV_NOT_UTF8, f->bytes.at, "field %u", f->number);
 		return false;
 	}
