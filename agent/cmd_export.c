@@ -83,10 +83,23 @@ static int write_file(void *ctx, const void *data, size_t size)
 	return f->error;
 }
 
+/* A reader that does not read may keep us waiting; a signal ends that. */
 static int write_stdout(void *ctx, const void *data, size_t size)
 {
-	(void)ctx;
-	return file_write_all(STDOUT_FILENO, data, size);
+	const volatile sig_atomic_t *cancel = ctx;
+	const char *p = data;
+
+	while (size) {
+		ssize_t n = write(STDOUT_FILENO, p, size);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n < 0 && *cancel)
+			return -ECANCELED;
+		p += n < 0 ? 0 : n;
+		size -= n < 0 ? 0 : (size_t)n;
+	}
+	return 0;
 }
 
 static int say_written(const struct export_args *a, int error)
@@ -97,17 +110,27 @@ static int say_written(const struct export_args *a, int error)
 	return EXIT_ENVIRONMENT;
 }
 
+/* Is there a trace to keep?  Of damaged input that is one with events. */
+static bool holds_something(int rc, const struct perfetto_result *r)
+{
+	return r->processes && (rc == 0 || (rc == -EBADMSG && r->events));
+}
+
 /* The exit code for what the export ended with, said. */
 static int finish(const struct export_args *a, int rc, bool write_failed, const char *error,
 	const struct perfetto_result *r)
 {
+	if (rc == -ECANCELED) {
+		agent_message("export: interrupted");
+		return agent_exit_for_input(rc);
+	}
 	if (rc < 0 && write_failed)
 		return say_written(a, rc);
 	if (rc == 0 && r->processes == 0) {
 		agent_message("export: %s has no events; nothing was written", a->path);
 		return EXIT_DATA;
 	}
-	if (rc < 0 && (rc != -EBADMSG || r->processes == 0)) {
+	if (rc < 0 && !holds_something(rc, r)) {
 		agent_message("export: %s", error ? error : report_reason(rc));
 		return agent_exit_for_input(rc);
 	}
@@ -150,9 +173,9 @@ int cmd_export(int argc, char **argv)
 	if (rc < 0)
 		return say_written(&a, rc);
 	struct feed_options how = {.cancel = interrupt_arm()};
-	rc = perfetto_export(
-		a.path, &how, to_stdout ? write_stdout : write_file, &f, &r, &write_failed, &error);
-	if (!to_stdout && r.processes && (rc == 0 || rc == -EBADMSG)) {
+	rc = perfetto_export(a.path, &how, to_stdout ? write_stdout : write_file,
+		to_stdout ? (void *)(uintptr_t)how.cancel : &f, &r, &write_failed, &error);
+	if (!to_stdout && holds_something(rc, &r)) {
 		int done = outfile_commit(&f);
 
 		write_failed = done < 0;

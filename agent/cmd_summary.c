@@ -53,9 +53,15 @@ static int print(const struct summary_args *a, struct summary *s, int fed, const
 {
 	int rc = summary_compute(s);
 
+	if (rc == 0 && fed < 0 && !s->events.total && s->without_info) {
+		agent_message("summary: %s", error);
+		return EXIT_DATA;
+	}
+
 	if (rc < 0) {
-		agent_message("summary: %s: out of memory", a->path);
-		return EXIT_INTERNAL;
+		agent_message("summary: %s: %s", a->path,
+			rc == -ECANCELED ? "interrupted" : "out of memory");
+		return agent_exit_for_input(rc);
 	}
 	if (a->json)
 		summary_print_json(stdout, s);
@@ -79,14 +85,14 @@ int cmd_summary(int argc, char **argv)
 	agent_parse(&argp, "ntrace summary", argc, argv, 0, &a);
 	if (agent_wrong_kind("summary", a.path, FILE_NTRACE))
 		return EXIT_USAGE;
-	how.cancel = interrupt_arm();
+	s.cancel = how.cancel = interrupt_arm();
 	struct feed_sink sink = summary_sink(&s);
 	rc = feed_trace(a.path, &how, &sink, &error);
 	if (rc == 0 || rc == -EBADMSG) {
 		code = print(&a, &s, rc, error ? error : a.path);
 	} else {
 		agent_message("summary: %s", error ? error : "out of memory");
-		code = rc == -ENODATA ? EXIT_ENVIRONMENT : agent_exit_for_input(rc);
+		code = agent_exit_for_input(rc);
 	}
 	summary_free(&s);
 	if (rc == -ECANCELED)

@@ -7,17 +7,21 @@
 
 #include "agent/interrupt.h"
 
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 static volatile sig_atomic_t interrupted;
 
+/* The second one ends the process: whatever it waits for may never come. */
 static void on_signal(int number)
 {
 	interrupted = number;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		signal(numbers[i], SIG_DFL);
 }
 
 const volatile sig_atomic_t *interrupt_arm(void)
 {
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	/* No SA_RESTART: a call that waits, on a pipe, ends with EINTR and the flag is looked at. */
+	struct sigaction action = {.sa_handler = on_signal};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		sigaction(numbers[i], &action, NULL);

@@ -7,7 +7,8 @@
 
 #include <signal.h>
 
-/* From now on these signals set the flag that is returned instead of ending the process. */
+/* From now on the first of these signals sets the flag that is returned and lets a call that waits end with
+ * EINTR; the second ends the process. */
 const volatile sig_atomic_t *interrupt_arm(void);
 /* When one came: ends the process by it, as it would have ended without interrupt_arm, so that a
  * shell or supervisor sees what it asked for.  Otherwise returns. */

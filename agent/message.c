@@ -9,16 +9,18 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/output/printable.h"
 
 void agent_message(const char *format, ...)
 {
-	char line[2048];
+	char line[2048], shown[2 * sizeof(line)];
 	va_list ap;
 
 	va_start(ap, format);
 	vsnprintf(line, sizeof(line), format, ap);
 	va_end(ap);
-	fprintf(stderr, "ntrace: %s\n", line);
+	/* It may name what others have named. */
+	fprintf(stderr, "ntrace: %s\n", printable_into(line, strlen(line), shown, sizeof(shown)));
 }
 
 void agent_parse(
@@ -46,7 +48,6 @@ static const struct {
 	{-EBADMSG, EXIT_DATA},
 	{-ENODATA, EXIT_DATA},
 	{-EPROTONOSUPPORT, EXIT_DATA},
-	{-ENODATA, EXIT_DATA},
 	{-EFBIG, EXIT_DATA},
 	{-EBUSY, EXIT_DATA},
 	{-ENOTUNIQ, EXIT_USAGE},

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "agent/output/event_kind.h"
 #include "runtime/trace/event_registry.h"
 
 #define LANE_CORE ((uint64_t)1 << 63)
@@ -121,24 +122,11 @@ static bool is_chance(struct pb_str key)
 /* A decimal number, perhaps negative, or 0x...; false for any other text. */
 static bool number(struct pb_str text, uint64_t *ret)
 {
-	bool hex = text.len > 2 && text.s[0] == '0' && text.s[1] == 'x';
 	bool minus = text.len > 1 && text.s[0] == '-';
-	uint64_t base = hex ? 16 : 10, v = 0;
+	bool ok = event_number((struct pb_str){text.s + minus, text.len - minus}, ret);
 
-	if (text.len == 0)
-		return false;
-	for (uint32_t i = hex ? 2 : minus; i < text.len; i++) {
-		char c = text.s[i];
-		unsigned digit = c >= '0' && c <= '9'	       ? (unsigned)(c - '0')
-				 : hex && c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
-							       : 16;
-
-		if (digit >= base || v > (UINT64_MAX - digit) / base)
-			return false;
-		v = v * base + digit;
-	}
-	*ret = minus ? -v : v;
-	return true;
+	*ret = minus ? -*ret : *ret;
+	return ok;
 }
 
 /* ---- lanes and ids ------------------------------------------------------------------------- */
@@ -158,9 +146,7 @@ static int thread_number(struct canon *c, uint32_t thread_id, uint64_t *ret)
 
 bool canon_is_hardware(const struct ntrace_event_view *e)
 {
-	const struct trace_event_info *info = e->hint.len ? NULL : trace_event_info(e->event_type);
-
-	return info && info->category == TRACE_HARDWARE;
+	return event_kind(e) == EVENT_DEVICE;
 }
 
 int canon_name_threads(struct canon *c, const struct map64 *numbers)
@@ -178,7 +164,7 @@ static uint64_t lane_of(const struct ntrace_event_view *e, uint64_t thread)
 {
 	if (thread)
 		return thread;
-	if (e->hint.len)
+	if (event_kind(e) >= EVENT_DRIVER)
 		return LANE_MARKS;
 	return LANE_CORE | (uint64_t)e->nd_idx << 32 | e->nc_idx;
 }
@@ -403,10 +389,12 @@ int canon_make(struct canon *c, const struct ntrace_event_view *e, struct canon_
  * chance. */
 bool canon_is_clock(const struct ntrace_event_view *e)
 {
-	if (e->hint.len && e->thread_id)
-		return compare_text(e->hint, KEY("BAR_READ")) == 0;
-	if (e->hint.len)
-		return compare_text(e->hint, KEY("clock_step")) == 0;
+	char buf[EVENT_NAME];
+
+	if (event_kind(e) == EVENT_DRIVER)
+		return event_text_is(event_name(e, buf), "BAR_READ");
+	if (event_kind(e) == EVENT_MARK)
+		return event_text_is(e->hint, "clock_step");
 	return e->event_type == TRACE_TIMESTAMP_SYNC;
 }
 
@@ -434,18 +422,6 @@ bool canon_same_field(const struct canon_field *a, const struct canon_field *b)
 }
 
 /* ---- texts --------------------------------------------------------------------------------- */
-
-struct pb_str canon_name(const struct ntrace_event_view *e, char buf[CANON_TEXT])
-{
-	const struct trace_event_info *info = trace_event_info(e->event_type);
-
-	if (e->hint.len)
-		return e->hint;
-	if (info)
-		return str(info->name);
-	snprintf(buf, CANON_TEXT, "type %" PRIu32, e->event_type);
-	return str(buf);
-}
 
 const char *canon_phase(uint32_t phase)
 {

@@ -90,8 +90,6 @@ bool canon_is_clock(const struct ntrace_event_view *e);
 /* A hardware event carries the thread that collected it; it happened on the core's own time. */
 bool canon_is_hardware(const struct ntrace_event_view *e);
 
-/* The name that a person knows the event by: its hint, else its type's; "type N" into buf. */
-struct pb_str canon_name(const struct ntrace_event_view *e, char buf[CANON_TEXT]);
 const char *canon_phase(uint32_t phase);
 
 /* Fills the canonical event, whose texts point into e.  0 or -ENOMEM. */

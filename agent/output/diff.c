@@ -17,6 +17,7 @@
 
 #include "agent/output/canon.h"
 #include "agent/output/diff_threads.h"
+#include "agent/output/event_kind.h"
 #include "agent/output/trace_read.h"
 #include "runtime/base/file.h"
 
@@ -84,8 +85,8 @@ static int add_name(struct diff *d, struct pb_str name, bool driver)
 static int find_name(struct compare *c, const struct ntrace_event_view *e, size_t *ret)
 {
 	char buf[CANON_TEXT];
-	struct pb_str name = canon_name(e, buf);
-	bool driver = e->hint.len != 0;
+	struct pb_str name = event_name(e, buf);
+	bool driver = event_kind(e) == EVENT_DRIVER;
 	uint64_t key = XXH3_64bits_withSeed(name.s, name.len, driver) | 1;
 	const uint64_t *found = map64_find(&c->names, key);
 	int rc = 0;
@@ -287,7 +288,7 @@ static int describe(
 {
 	char buf[CANON_TEXT];
 
-	ret->name = copy(canon_name(e, buf));
+	ret->name = copy(event_name(e, buf));
 	ret->phase = canon_phase(e->phase);
 	ret->values = calloc(from->count, sizeof(*ret->values));
 	if (!ret->name || !ret->values)

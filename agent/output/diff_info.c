@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/output/diff.h"
@@ -99,6 +100,16 @@ static int compare_ledgers(struct diff *d, const struct infos *m, bool structure
 	return rc;
 }
 
+/* Were all messages read that the file had?  One that ends between two shows nothing of it itself. */
+static bool is_whole(const struct diff_side *side, uint64_t events, const Ntff__NtraceInfo *info)
+{
+	char text[TRACE_TEXT];
+	struct stat st;
+
+	return stat(side->file, &st) < 0 ||
+	       trace_info_agrees(info, side->file, events, (uint64_t)st.st_size, text);
+}
+
 int diff_read_info(const struct diff_side side[2], const struct diff_options *options,
 	struct diff *d, struct diff_fault *fault)
 {
@@ -113,6 +124,11 @@ int diff_read_info(const struct diff_side side[2], const struct diff_options *op
 		rc = trace_info_read(side[s].file, &m.of[s], &path);
 		if (rc == 0 && m.of[s] && m.of[s]->n_ledger > MAX_ROWS)
 			rc = -EBADMSG;
+		if (rc == 0 && !is_whole(&side[s], d->events[s], m.of[s])) {
+			rc = -EBADMSG;
+			free(path);
+			path = strdup(side[s].file);
+		}
 		if (rc < 0) {
 			fault->path = path;
 			path = NULL;

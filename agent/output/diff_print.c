@@ -9,6 +9,7 @@
 #include "agent/output/canon.h"
 #include "agent/output/diff.h"
 #include "agent/output/json_out.h"
+#include "agent/output/printable.h"
 #include "agent/output/summary_text.h"
 #include "runtime/base/file.h"
 
@@ -69,7 +70,8 @@ static void text_counts(FILE *f, const struct diff *d)
 		for (unsigned p = 0; p < DIFF_PHASES; p++)
 			if (diff_counts_differ(n, p))
 				fprintf(row(&s), "%-28s %-8s A %10" PRIu64 "  B %10" PRIu64 "\n",
-					n->name, canon_phase(p), n->count[0][p], n->count[1][p]);
+					PRINTABLE(n->name), canon_phase(p), n->count[0][p],
+					n->count[1][p]);
 	}
 }
 
@@ -80,7 +82,8 @@ static void text_open(FILE *f, const struct diff *d)
 	for (size_t i = 0; i < d->name_count; i++)
 		if (diff_open_differ(&d->names[i]))
 			fprintf(row(&s), "%-28s          A %10" PRIu64 "  B %10" PRIu64 "\n",
-				d->names[i].name, d->names[i].open[0], d->names[i].open[1]);
+				PRINTABLE(d->names[i].name), d->names[i].open[0],
+				d->names[i].open[1]);
 }
 
 /* The largest difference between two values of the distributions. */
@@ -149,7 +152,7 @@ static void text_durations(FILE *f, const struct diff *d, const struct diff_opti
 
 	for (size_t i = 0; i < count; i++)
 		for (unsigned k = 0; k < 2; k++) {
-			fprintf(row(&s), "%-28s %c", k ? "" : list[i].name->name, sides[k]);
+			fprintf(row(&s), "%-28s %c", k ? "" : PRINTABLE(list[i].name->name), sides[k]);
 			text_stats(f, &list[i].name->durations[k]);
 		}
 }
@@ -160,8 +163,8 @@ static void text_losses(FILE *f, const struct diff_side side[2], const struct di
 
 	for (size_t i = 0; i < d->loss_count; i++)
 		fprintf(row(&s), "%-11s %-25s A %10" PRIu64 "  B %10" PRIu64 "\n",
-			d->losses[i].stage, d->losses[i].counter, d->losses[i].value[0],
-			d->losses[i].value[1]);
+			PRINTABLE(d->losses[i].stage), PRINTABLE(d->losses[i].counter),
+			d->losses[i].value[0], d->losses[i].value[1]);
 	for (unsigned k = 0; k < 2; k++) {
 		if (!d->ended[k] && d->ended[!k])
 			fprintf(row(&s),
@@ -169,7 +172,7 @@ static void text_losses(FILE *f, const struct diff_side side[2], const struct di
 				sides[k], sides[!k]);
 		if (d->info_missing && !d->has_info[k])
 			fprintf(row(&s), "%c has no trace_info.pb beside %s\n", sides[k],
-				side[k].file);
+				PRINTABLE(side[k].file));
 	}
 	if (!d->has_info[0] && !d->has_info[1])
 		fprintf(f, "losses were not compared: %s\n",
@@ -179,12 +182,12 @@ static void text_losses(FILE *f, const struct diff_side side[2], const struct di
 
 static void text_field(void *context, const char *key, const char *a, const char *b)
 {
-	fprintf(context, "    %s: A %s, B %s\n", key,
+	fprintf(context, "    %s: A %s, B %s\n", PRINTABLE(key),
 		!a   ? "without"
-		: *a ? a
+		: *a ? PRINTABLE(a)
 		     : "\"\"",
 		!b   ? "without"
-		: *b ? b
+		: *b ? PRINTABLE(b)
 		     : "\"\"");
 }
 
@@ -200,10 +203,12 @@ static void text_first(FILE *f, const struct diff *d)
 			fprintf(f, "  %c ends before it\n", sides[k]);
 			continue;
 		}
-		fprintf(f, "  %c event %" PRIu64 ": %s %s", sides[k], e->index, e->name, e->phase);
+		fprintf(f, "  %c event %" PRIu64 ": %s %s", sides[k], e->index, PRINTABLE(e->name),
+			e->phase);
 		for (size_t i = 0; i < e->count; i++)
 			if (e->values[i].shown && strcmp(e->values[i].key, "phase") != 0)
-				fprintf(f, " %s=%s", e->values[i].key, e->values[i].value);
+				fprintf(f, " %s=%s", PRINTABLE(e->values[i].key),
+					PRINTABLE(e->values[i].value));
 		fputc('\n', f);
 	}
 	if (d->first[0].present && d->first[1].present)
@@ -214,7 +219,7 @@ void diff_print_text(FILE *f, const struct diff_side side[2], const struct diff 
 	const struct diff_options *options)
 {
 	for (unsigned k = 0; k < 2; k++)
-		fprintf(f, "%c: %s, %" PRIu64 " events%s\n", sides[k], side[k].file, d->events[k],
+		fprintf(f, "%c: %s, %" PRIu64 " events%s\n", sides[k], PRINTABLE(side[k].file), d->events[k],
 			options->ignore_times || options->tolerance > 0
 				? ", readings of clocks not counted"
 				: "");

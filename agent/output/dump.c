@@ -8,6 +8,7 @@
 
 #include "agent/output/dump.h"
 #include "agent/output/message_json.h"
+#include "agent/output/printable.h"
 #include "proto/delimited.h"
 #include "proto/event_codec.h"
 #include "proto/message.h"
@@ -178,6 +179,14 @@ static void place_text(const Ntff__NtraceEvent *e, char buf[32])
 	snprintf(buf + len, 32 - len, "nc%s", core);
 }
 
+static void print_attribute(FILE *f, const char *key, const char *value)
+{
+	fputc(' ', f);
+	printable_put(f, key, strlen(key));
+	fputc('=', f);
+	printable_put(f, value, strlen(value));
+}
+
 static void print_event_text(FILE *f, struct text_state *s, const Ntff__NtraceEvent *e)
 {
 	unsigned phase = e->phase >= 0 && e->phase <= 3 ? (unsigned)e->phase : 0;
@@ -198,7 +207,7 @@ static void print_event_text(FILE *f, struct text_state *s, const Ntff__NtraceEv
 	uint64_t t = e->timestamp - s->first;
 	place_text(e, place);
 	fprintf(f, "%6" PRIu64 ".%09" PRIu64 "  %7" PRIu32 "  %-7s %s %-24s", t / 1000000000,
-		t % 1000000000, e->thread_id, place, phase_marks[phase], event_name(e));
+		t % 1000000000, e->thread_id, place, phase_marks[phase], PRINTABLE(event_name(e)));
 	if (phase == PHASE_STOP)
 		fprintf(f, " %10" PRIu64 " ns", e->duration);
 	if (phase == PHASE_START && !is_driver_call(e))
@@ -207,7 +216,7 @@ static void print_event_text(FILE *f, struct text_state *s, const Ntff__NtraceEv
 		fprintf(f, " status=%" PRIu32, e->status);
 	for (size_t i = 0; i < e->n_attributes; i++)
 		if (strcmp(e->attributes[i]->key, "nc") != 0)
-			fprintf(f, " %s=%s", e->attributes[i]->key, e->attributes[i]->value);
+			print_attribute(f, e->attributes[i]->key, e->attributes[i]->value);
 	fputc('\n', f);
 }
 

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent/output/sum.h"
+
 int durations_add(struct durations *d, uint64_t ns)
 {
 	if (d->n == d->cap) {
@@ -47,7 +49,7 @@ uint64_t durations_total(const struct durations *d)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < d->n; i++)
-		sum += d->ns[i];
+		sum_add(&sum, d->ns[i]);
 	return sum;
 }
 

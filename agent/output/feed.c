@@ -99,7 +99,10 @@ static int feed_event(
 {
 	size_t at;
 
-	*ret_damaged = ntrace_event_parse(msg, len, &f->view, &at) < 0;
+	/* Zeros parse too, and so do messages of other files. */
+	*ret_damaged = ntrace_event_parse(msg, len, &f->view, &at) < 0 ||
+		       f->view.phase == PHASE_INVALID || f->view.phase > PHASE_INSTANT ||
+		       f->view.timestamp == 0;
 	if (*ret_damaged || !f->sink->event)
 		return 0;
 	return f->sink->event(f->sink->ctx, p, &f->view);
@@ -213,7 +216,7 @@ static int feed_recording(struct feeder *f, const char *path)
 	int rc = merge_recording(path, NULL, &options, &m, &error);
 
 	if (rc == -ENOENT)
-		rc = fail(f, -ENODATA,
+		rc = fail(f, -ENOENT,
 			"%s: there is no ntrace.pb here or one directory below, and no recording",
 			path);
 	else if (rc == -ENODATA)
@@ -228,28 +231,47 @@ static int feed_recording(struct feeder *f, const char *path)
 
 /* ---- merged files ------------------------------------------------------------------------------ */
 
-static int read_failed(struct feeder *f, int error, const char *path, uint64_t offset)
+/* p: whose file it is, NULL before that is known. */
+static int read_failed(
+	struct feeder *f, struct feed_process *p, int error, const char *path, uint64_t offset)
 {
+	if (error == -ECANCELED)
+		return fail(f, error, "interrupted");
 	if (error == -EBADMSG) {
 		f->damaged = true;
+		if (p)
+			p->damaged = true;
 		fail(f, 0, "%s is damaged at byte %llu", path, (unsigned long long)offset);
 		return 0;
 	}
 	return fail(f, error, "cannot read %s: %s", path, strerror(-error));
 }
 
+/* Is a file, which was read to its end, all that there was? */
+static void check_whole(struct feeder *f, struct feed_process *p, const char *path,
+	const struct trace_read *r, const Ntff__NtraceInfo *info)
+{
+	char text[TRACE_TEXT];
+
+	if (trace_info_agrees(info, path, r->count, trace_read_offset(r), text) &&
+		(info || trace_read_offset(r)))
+		return;
+	p->damaged = f->damaged = true;
+	fail(f, 0, "%s %s", path, *text ? text : "is empty");
+}
+
 /* Feeds a file's messages as far as they can be read. */
 static int feed_stream(struct feeder *f, struct feed_process *p, enum merge_file which,
-	const char *path, bool optional)
+	const char *path, const Ntff__NtraceInfo *info)
 {
 	struct trace_read r;
 	bool damaged = false;
-	int rc = trace_read_open(&r, path), fed = 0;
+	int rc = trace_read_open_until(&r, path, f->cancel), fed = 0;
 
-	if (rc == -ENOENT && optional)
+	if (rc == -ENOENT && which != MERGE_NTRACE)
 		return 0;
 	if (rc < 0)
-		return read_failed(f, rc, path, 0);
+		return read_failed(f, p, rc, path, 0);
 	for (;;) {
 		const uint8_t *msg;
 		size_t len;
@@ -263,14 +285,16 @@ static int feed_stream(struct feeder *f, struct feed_process *p, enum merge_file
 		trace_read_skip(&r);
 	}
 	if (fed == 0 && (rc < 0 || damaged))
-		fed = read_failed(f, damaged ? -EBADMSG : rc, path, trace_read_offset(&r));
+		fed = read_failed(f, p, damaged ? -EBADMSG : rc, path, trace_read_offset(&r));
+	else if (fed == 0 && (info || which == MERGE_NTRACE))
+		check_whole(f, p, path, &r, info);
 	trace_read_close(&r);
 	return fed;
 }
 
 /* cpu_util.pb or host_mem.pb beside a trace. */
-static int feed_beside(
-	struct feeder *f, struct feed_process *p, enum merge_file which, const char *trace)
+static int feed_beside(struct feeder *f, struct feed_process *p, enum merge_file which,
+	const char *trace, const Ntff__NtraceInfo *info)
 {
 	static const char *const names[] = {
 		[MERGE_CPU_UTIL] = "cpu_util.pb", [MERGE_HOST_MEM] = "host_mem.pb"};
@@ -282,7 +306,7 @@ static int feed_beside(
 		path = NULL;
 		return -ENOMEM;
 	}
-	return feed_stream(f, p, which, path, true);
+	return feed_stream(f, p, which, path, info);
 }
 
 /* Do the files beside this one belong to it?  A copy under another name stands alone. */
@@ -317,11 +341,11 @@ static int feed_with_info(struct feeder *f, const char *trace, const Ntff__Ntrac
 		      : -ENOMEM;
 
 	if (rc == 0)
-		rc = feed_stream(f, p, MERGE_NTRACE, trace, false);
+		rc = feed_stream(f, p, MERGE_NTRACE, trace, info);
 	if (rc == 0 && whole_set(trace))
-		rc = feed_beside(f, p, MERGE_CPU_UTIL, trace);
+		rc = feed_beside(f, p, MERGE_CPU_UTIL, trace, info);
 	if (rc == 0 && whole_set(trace))
-		rc = feed_beside(f, p, MERGE_HOST_MEM, trace);
+		rc = feed_beside(f, p, MERGE_HOST_MEM, trace, info);
 	if (rc == 0 && info) {
 		const struct trace_state state = state_of_info(info);
 		const char *slash = strrchr(trace, '/');
@@ -339,7 +363,7 @@ static int feed_files(struct feeder *f, const char *trace)
 	int rc = whole_set(trace) ? trace_info_read(trace, &info, &path) : 0;
 
 	if (rc < 0)
-		rc = path ? read_failed(f, rc, path, 0) : rc;
+		rc = path ? read_failed(f, NULL, rc, path, 0) : rc;
 	if (rc == 0)
 		rc = feed_with_info(f, trace, info);
 	if (info)

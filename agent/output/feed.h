@@ -24,7 +24,8 @@ struct feed_process {
 	const char *name;	    /* directory of its files, or as it would be: i-0123_pid_4711 */
 	int64_t realtime_offset_ns; /* of contract 3; 0 when has_offset is false */
 	bool has_offset;
-	void *user; /* the sink's own */
+	bool damaged; /* before end: not all could be read of what there was */
+	void *user;   /* the sink's own */
 };
 
 /* Every call returns 0, or -errno, which ends the feed.  A NULL member is not called. */
@@ -48,7 +49,7 @@ struct feed_options {
 /*
  * 0 or -errno, *ret_error then a text to be freed that names the path (NULL: no memory).  -EBADMSG:
  * damaged input, or a recording whose recorder did not stop in order; everything that can be read was
- * fed, so what is shown is true as far as it goes.  -ENODATA: no trace at that path.  -ECANCELED.
+ * fed, so what is shown is true as far as it goes.  -ENOENT: no trace at that path.  -ECANCELED.
  */
 int feed_trace(const char *path, const struct feed_options *options, const struct feed_sink *sink,
 	char **ret_error);

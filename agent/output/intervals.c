@@ -71,12 +71,19 @@ uint64_t intervals_total(const struct intervals *s)
 	return sum;
 }
 
-int intervals_join(struct intervals *a, const struct intervals *b)
+int intervals_append(struct intervals *a, const struct intervals *b)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < b->n; i++)
 		rc = append(a, b->list[i]);
+	return rc;
+}
+
+int intervals_join(struct intervals *a, const struct intervals *b)
+{
+	int rc = intervals_append(a, b);
+
 	intervals_finish(a);
 	return rc;
 }

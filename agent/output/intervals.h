@@ -30,6 +30,8 @@ void intervals_free(struct intervals *s);
 
 /* Sum of the lengths. */
 uint64_t intervals_total(const struct intervals *s);
+/* Adds all of b to a; needs intervals_finish then.  0 or -ENOMEM. */
+int intervals_append(struct intervals *a, const struct intervals *b);
 /* Adds all of b to a, which is finished then.  0 or -ENOMEM. */
 int intervals_join(struct intervals *a, const struct intervals *b);
 /* Keeps of a what is in b too.  0 or -ENOMEM. */

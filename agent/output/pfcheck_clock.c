@@ -27,6 +27,17 @@ static bool is_own(uint64_t id)
 	return id >= OWN_FIRST && id <= OWN_LAST;
 }
 
+/* A clock of the trace in the maps, which have no key 0; no such clock has the number of an own one. */
+static uint64_t key_of(uint64_t id)
+{
+	return id ? id : OWN_FIRST;
+}
+
+static uint64_t id_of(uint64_t key)
+{
+	return key == OWN_FIRST ? 0 : key;
+}
+
 static struct pfv_clock *own_clock(struct pfv_check *c, uint64_t id)
 {
 	struct pfv_sequence *s = c->seq;
@@ -53,11 +64,11 @@ static struct pfv_clock *clock_of(struct pfv_check *c, uint64_t id)
 
 	if (is_own(id))
 		return c->seq ? own_clock(c, id) : NULL;
-	place = map64_find(&c->clock_by_id, id + 1);
+	place = map64_find(&c->clock_by_id, key_of(id));
 	if (place)
 		return &c->clocks[*place];
 	more = realloc(c->clocks, (c->clock_count + 1) * sizeof(*more));
-	if (!more || map64_put(&c->clock_by_id, id + 1, c->clock_count) < 0) {
+	if (!more || map64_put(&c->clock_by_id, key_of(id), c->clock_count) < 0) {
 		c->clocks = more ? more : c->clocks;
 		c->error = -ENOMEM;
 		return NULL;
@@ -205,8 +216,8 @@ bool pfv_time(struct pfv_check *c, uint64_t id, uint64_t timestamp, uint64_t *re
 	if (is_own(id))
 		pfv_say(c, PFV_CLOCK, c->at, "clock %llu has no snapshot in its sequence",
 			(unsigned long long)id);
-	else if (!map64_find(&c->late_clocks, id + 1))
-		c->error = c->error ? c->error : map64_put(&c->late_clocks, id + 1, c->at + 1);
+	else if (!map64_find(&c->late_clocks, key_of(id)))
+		c->error = c->error ? c->error : map64_put(&c->late_clocks, key_of(id), c->at + 1);
 	return false;
 }
 
@@ -215,11 +226,11 @@ void pfv_clocks_end(struct pfv_check *c)
 	c->seq = NULL;
 	for (size_t i = 0; c->late_clocks.bits && i <= map64_mask(&c->late_clocks); i++) {
 		const struct map64_entry *e = &c->late_clocks.entries[i];
-		const struct pfv_clock *k = e->key ? clock_of(c, e->key - 1) : NULL;
+		const struct pfv_clock *k = e->key ? clock_of(c, id_of(e->key)) : NULL;
 
 		if (k && !k->known)
 			pfv_say(c, PFV_CLOCK, e->value - 1,
 				"clock %llu is in no snapshot with boot time",
-				(unsigned long long)(e->key - 1));
+				(unsigned long long)id_of(e->key));
 	}
 }

@@ -3,6 +3,7 @@
  * rec_print.c - what `rec info` and `rec verify` show of a recording.  Times are printed as seconds since the first clock snapshot in
  * text, as epoch nanoseconds in JSON.
  */
+#include "agent/output/printable.h"
 #include "agent/output/rec_print.h"
 
 #include <inttypes.h>
@@ -38,8 +39,7 @@ static uint64_t epoch(const struct rec_summary *s, uint64_t boot_ns)
 /* The bytes of text that a terminal can take; others become '?'. */
 static void plain(FILE *f, const char *text, size_t max)
 {
-	for (size_t i = 0; i < max && text[i]; i++)
-		fputc((unsigned char)text[i] >= 0x20 && text[i] != 0x7f ? text[i] : '?', f);
+	printable_put(f, text, strnlen(text, max));
 }
 
 /* ---- text --------------------------------------------------------------------------------- */

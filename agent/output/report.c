@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "agent/output/printable.h"
 #include "agent/output/report.h"
 #include "agent/output/state.h"
 #include "runtime/record/ledger.h"
@@ -19,15 +20,17 @@ static const char *s(uint64_t n)
 
 static void print_output(FILE *f, const struct merge_output *o)
 {
+	const char *dir = PRINTABLE(o->dir);
+
 	fprintf(f,
 		"%s/ntrace.pb      %" PRIu64 " event%s: %" PRIu64 " runtime span%s, %" PRIu64
 		" kernel span%s, %" PRIu64 " open\n",
-		o->dir, o->events, s(o->events), o->spans, s(o->spans), o->kernel_spans,
+		dir, o->events, s(o->events), o->spans, s(o->spans), o->kernel_spans,
 		s(o->kernel_spans), o->open_spans);
-	fprintf(f, "%s/trace_info.pb  1 message\n", o->dir);
-	fprintf(f, "%s/cpu_util.pb    %" PRIu64 " sample%s\n", o->dir, o->cpu_samples,
+	fprintf(f, "%s/trace_info.pb  1 message\n", dir);
+	fprintf(f, "%s/cpu_util.pb    %" PRIu64 " sample%s\n", dir, o->cpu_samples,
 		s(o->cpu_samples));
-	fprintf(f, "%s/host_mem.pb    %" PRIu64 " sample%s\n", o->dir, o->mem_samples,
+	fprintf(f, "%s/host_mem.pb    %" PRIu64 " sample%s\n", dir, o->mem_samples,
 		s(o->mem_samples));
 }
 
@@ -143,11 +146,11 @@ void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 		fprintf(f, "no process used a neuron device, so no .pb file was written%s\n",
 			m->is_virtual ? "" : " (`ntrace-vdev -- CMD` gives CMD a virtual one)");
 	if (rec_path)
-		fprintf(f, "%s  the raw recording\n", rec_path);
+		fprintf(f, "%s  the raw recording\n", PRINTABLE(rec_path));
 	print_losses(f, m);
 	fprintf(f, "blind: ");
 	for (uint32_t i = 0; i < m->blind_count; i++)
-		fprintf(f, "%s%s", i ? "; " : "", m->blind[i]);
+		fprintf(f, "%s%s", i ? "; " : "", PRINTABLE(m->blind[i]));
 	fprintf(f, "%s\n", m->blind_count ? "" : "nothing known");
 	if (!m->ended)
 		fprintf(f, "incomplete: %s; what there is of it is here\n", report_end(&m->end));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/output/sum.h"
+
 /* ---- one core ------------------------------------------------------------------------------ */
 
 static struct summary_gaps gaps_between(const struct intervals *busy)
@@ -92,9 +94,10 @@ static int compute_core(const struct summary *s, struct summary_core *c)
 
 		intervals_finish(&p->ran);
 		c->runs += p->runs;
-		c->sum_ns += p->run_ns;
-		rc = intervals_join(&busy, &p->ran);
+		sum_add(&c->sum_ns, p->run_ns);
+		rc = intervals_append(&busy, &p->ran);
 	}
+	intervals_finish(&busy);
 	c->logical_size = s->logical_size ? s->logical_size : 1;
 	if (c->physical_count > c->logical_size)
 		c->logical_size = (uint32_t)c->physical_count;
@@ -180,7 +183,9 @@ static int compare_names(const void *a, const void *b)
 		rc = ORDER(y->events.total, x->events.total);
 	if (!rc)
 		rc = ORDER(x->kind, y->kind);
-	return rc ? rc : strcmp(x->name, y->name);
+	if (!rc)
+		rc = memcmp(x->name, y->name, x->len < y->len ? x->len : y->len);
+	return rc ? rc : ORDER(x->len, y->len);
 }
 
 static int compare_errors(const void *a, const void *b)
@@ -206,8 +211,14 @@ static void add_process(struct summary *s, const struct summary_process *p)
 	s->events.stops += p->events.stops;
 	s->events.instants += p->events.instants;
 	s->events.start_lost += p->events.start_lost;
+	s->events.closed += p->events.closed;
 	if (p->window.any)
 		summary_widen(&s->window, p->window.first_ns, p->window.last_ns);
+}
+
+static bool cancelled(const struct summary *s)
+{
+	return s->cancel && *s->cancel;
 }
 
 int summary_compute(struct summary *s)
@@ -217,14 +228,15 @@ int summary_compute(struct summary *s)
 	for (size_t i = 0; rc == 0 && i < s->process_count; i++)
 		add_process(s, &s->processes[i]);
 	for (size_t i = 0; rc == 0 && i < s->core_count; i++)
-		rc = compute_core(s, &s->cores[i]);
-	for (size_t i = 0; i < SUMMARY_SOURCES * SUMMARY_DIRECTIONS; i++) {
+		rc = cancelled(s) ? -ECANCELED : compute_core(s, &s->cores[i]);
+	for (size_t i = 0; i < SUMMARY_SOURCES * EVENT_DIRECTIONS; i++) {
 		struct summary_copies *c = &s->copies[0][0] + i;
 
 		intervals_finish(&c->ran);
 		c->wall_ns = intervals_total(&c->ran);
 	}
-	for (size_t i = 0; i < s->name_count; i++) {
+	for (size_t i = 0; rc == 0 && i < s->name_count; i++) {
+		rc = cancelled(s) ? -ECANCELED : 0;
 		durations_sort(&s->names[i].durations);
 		sort(s->names[i].errors, s->names[i].error_count, sizeof(*s->names[i].errors),
 			compare_errors);
@@ -257,7 +269,7 @@ uint64_t summary_length(const struct summary_window *w)
 
 uint64_t summary_open_count(const struct summary_events *e)
 {
-	return e->starts > e->stops ? e->starts - e->stops : 0;
+	return e->starts - e->closed;
 }
 
 bool summary_losses_known(const struct summary *s)
@@ -265,7 +277,7 @@ bool summary_losses_known(const struct summary *s)
 	for (size_t i = 0; i < s->capture_count; i++)
 		if (*state_unknown(&s->captures[i].state))
 			return false;
-	return !s->without_info;
+	return !s->without_info && !s->damaged;
 }
 
 struct rec_damage summary_damage(const struct summary *s)
@@ -284,14 +296,10 @@ struct rec_damage summary_damage(const struct summary *s)
 
 uint64_t summary_goodput(const struct summary_copies *c)
 {
-	return c->wall_ns ? (uint64_t)((unsigned __int128)c->bytes * 1000000000u / c->wall_ns) : 0;
-}
+	unsigned __int128 rate =
+		c->wall_ns ? (unsigned __int128)c->bytes * 1000000000u / c->wall_ns : 0;
 
-const char *summary_direction_name(enum summary_direction d)
-{
-	static const char *const names[] = {"host_to_device", "device_to_host", "other"};
-
-	return names[d];
+	return rate > UINT64_MAX ? UINT64_MAX : (uint64_t)rate;
 }
 
 const char *summary_source_name(enum summary_source s)

@@ -17,14 +17,18 @@
 #include <stdio.h>
 
 #include "agent/output/durations.h"
+#include "agent/output/event_kind.h"
 #include "agent/output/feed.h"
 #include "agent/output/intervals.h"
 #include "agent/output/state.h"
 #include "runtime/record/map64.h"
 
 #define SUMMARY_NO_CORE UINT32_MAX
-#define SUMMARY_MAX_NAMES 4096u /* what comes later counts as SUMMARY_OTHER_NAMES */
-#define SUMMARY_OTHER_NAMES "(others)"
+#define SUMMARY_MAX_NAMES 4096u	       /* what comes later counts as SUMMARY_OTHER_NAMES */
+#define SUMMARY_OTHER_NAMES "(others)" /* of its kind */
+#define SUMMARY_MAX_ERRORS 64u	       /* of one name; the rest too counts as the others */
+#define SUMMARY_MAX_PHYSICAL 64u       /* of one logical core; the rest counts as one more */
+#define SUMMARY_OTHER_PHYSICAL UINT32_MAX
 
 /* From the first event to the last. */
 struct summary_window {
@@ -35,6 +39,8 @@ struct summary_window {
 /* Events by phase. */
 struct summary_events {
 	uint64_t total, starts, stops, instants, start_lost;
+	uint64_t closed;      /* starts whose stop was seen */
+	uint64_t open_idless; /* while gathering: starts without an id that wait for such a stop */
 };
 
 struct summary_process {
@@ -46,6 +52,7 @@ struct summary_process {
 	bool no_driver_calls;	   /* left out by --kernel-events=off */
 	const char *first_unknown; /* why its first executions need not be here; NULL: they are */
 	struct map64 open;	   /* while gathering: id -> place in summary.open + 1 */
+	struct map64 begun;	   /* id -> place of the name that has started under it */
 };
 
 /* How often a name of an error stands on calls. */
@@ -54,12 +61,11 @@ struct summary_error {
 	uint64_t n;
 };
 
-enum summary_kind { SUMMARY_CALL, SUMMARY_DEVICE, SUMMARY_DRIVER };
-
 /* Events with one name. */
 struct summary_name {
-	char *name;
-	enum summary_kind kind; /* of the runtime's host side, a device, the driver */
+	char *name;	      /* as it stands in the trace, which need not be printable */
+	size_t len;	      /* of name, which may hold any byte, with a 0 behind */
+	enum event_kind kind; /* marks are counted with the host's */
 	struct summary_events events;
 	uint64_t failed;
 	struct durations durations; /* of STOPs */
@@ -99,10 +105,11 @@ struct summary_core {
 };
 
 enum summary_source { SUMMARY_BY_DRIVER, SUMMARY_BY_RUNTIME, SUMMARY_SOURCES };
-enum summary_direction { SUMMARY_TO_DEVICE, SUMMARY_TO_HOST, SUMMARY_ELSE, SUMMARY_DIRECTIONS };
 
+/* Copies that succeeded. */
 struct summary_copies {
 	uint64_t n, bytes;
+	uint64_t unsized; /* of n: how much they copied is not known */
 	struct intervals ran;
 	uint64_t wall_ns; /* computed: of the union */
 };
@@ -144,6 +151,8 @@ struct summary_capture {
 /* What is known of a span that has started. */
 struct summary_open {
 	size_t core, physical, model; /* model: place + 1, 0: none */
+	unsigned work;		      /* what it is, as summary_work.c names it */
+	bool sized;
 	uint64_t bytes;
 	uint64_t on; /* key of (model, core) */
 	size_t next_free;
@@ -158,7 +167,7 @@ struct summary {
 	size_t name_count;
 	struct summary_core *cores;
 	size_t core_count;
-	struct summary_copies copies[SUMMARY_SOURCES][SUMMARY_DIRECTIONS];
+	struct summary_copies copies[SUMMARY_SOURCES][EVENT_DIRECTIONS];
 	struct summary_model *models;
 	size_t model_count;
 	struct summary_first *firsts;
@@ -172,10 +181,14 @@ struct summary {
 	size_t blind_count;
 	bool is_virtual;
 	uint64_t without_info; /* processes without a trace_info.pb */
+	uint64_t damaged;      /* processes of which not all could be read */
 	uint64_t device_runs;  /* that blind tells of */
 	uint32_t logical_size; /* largest that a trace_info.pb tells */
 
+	const volatile sig_atomic_t *cancel; /* of summary_compute, may be NULL */
+
 	/* While gathering. */
+	struct map64 row_index, blind_index; /* hashes of texts -> places */
 	struct map64 name_index, core_index, model_index, executed;
 	struct summary_open *open;
 	size_t open_count, first_free; /* place + 1 */
@@ -185,7 +198,7 @@ struct summary {
 struct feed_sink summary_sink(struct summary *s);
 void summary_free(struct summary *s);
 
-/* 0 or -ENOMEM.  Everything is sorted then; in which order processes came does not matter. */
+/* 0, -ENOMEM or -ECANCELED.  Everything is sorted then; in which order processes came does not matter. */
 int summary_compute(struct summary *s);
 
 void summary_print_text(FILE *f, const struct summary *s);
@@ -197,7 +210,6 @@ uint64_t summary_length(const struct summary_window *w);
 uint64_t summary_open_count(const struct summary_events *e);
 /* Bytes per second of wall time; 0 when there was no time. */
 uint64_t summary_goodput(const struct summary_copies *c);
-const char *summary_direction_name(enum summary_direction d);
 const char *summary_source_name(enum summary_source s);
 /* Are all losses counted? */
 bool summary_losses_known(const struct summary *s);
@@ -208,9 +220,6 @@ struct rec_damage summary_damage(const struct summary *s);
 
 /* Makes room for one more in *(T **)list with n elements; the new one is zero.  0 or -ENOMEM. */
 int summary_grow(void *list, size_t n, size_t element);
-struct pb_str summary_attr(const struct ntrace_event_view *e, const char *key);
-/* A number, decimal or 0x...; 0 when it is none. */
-uint64_t summary_number(struct pb_str s);
 /* What runs on devices, copies and models: the events that need more than a count.  0 or -ENOMEM. */
 int summary_take_runtime(struct summary *s, size_t core, const struct ntrace_event_view *e);
 /* When processes are sorted: the first executions to their models, apart or with the rest.  0 or -ENOMEM. */

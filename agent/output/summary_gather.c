@@ -7,11 +7,10 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "agent/output/canon.h"
+#include "agent/output/sum.h"
 #include "agent/output/summary.h"
-#include "runtime/trace/event_registry.h"
 
-#define MARK_BIT 62 /* of ids of what the merge itself notes */
+#define SUMMARY_NAME_KEY 16u /* a bit that keys of names have, and those of the rest do not */
 
 int summary_grow(void *list, size_t n, size_t element)
 {
@@ -29,56 +28,31 @@ int summary_grow(void *list, size_t n, size_t element)
 	return 0;
 }
 
-struct pb_str summary_attr(const struct ntrace_event_view *e, const char *key)
-{
-	size_t len = strlen(key);
-
-	for (uint32_t i = 0; i < e->attr_count; i++)
-		if (e->attrs[i].key.len == len && !memcmp(e->attrs[i].key.s, key, len))
-			return e->attrs[i].value;
-	return (struct pb_str){"", 0};
-}
-
-uint64_t summary_number(struct pb_str s)
-{
-	bool hex = s.len > 2 && s.s[0] == '0' && s.s[1] == 'x';
-	uint64_t v = 0;
-
-	for (uint32_t i = hex ? 2 : 0; i < s.len; i++) {
-		unsigned c = (unsigned char)s.s[i];
-		unsigned digit = c >= '0' && c <= '9'	       ? c - '0'
-				 : hex && c >= 'a' && c <= 'f' ? c - 'a' + 10
-							       : 16;
-		if (digit >= (hex ? 16u : 10u))
-			return 0;
-		v = v * (hex ? 16 : 10) + digit;
-	}
-	return v;
-}
-
 /* ---- names --------------------------------------------------------------------------------- */
 
-static enum summary_kind kind_of(const struct ntrace_event_view *e)
+/* The kind that an event is counted as. */
+static enum event_kind kind_of(const struct ntrace_event_view *e)
 {
-	const struct trace_event_info *info = trace_event_info(e->event_type);
+	enum event_kind kind = event_kind(e);
 
-	if (e->hint.len)
-		return e->id >> MARK_BIT == 1 ? SUMMARY_CALL : SUMMARY_DRIVER;
-	return info && info->category == TRACE_HARDWARE ? SUMMARY_DEVICE : SUMMARY_CALL;
+	return kind == EVENT_MARK ? EVENT_HOST : kind;
 }
 
 static int add_name(
-	struct summary *s, uint64_t key, struct pb_str text, enum summary_kind kind, size_t *ret)
+	struct summary *s, uint64_t key, struct pb_str text, enum event_kind kind, size_t *ret)
 {
 	int rc = summary_grow(&s->names, s->name_count, sizeof(*s->names));
 
 	if (rc < 0)
 		return rc;
 	*ret = s->name_count;
-	s->names[*ret].name = strndup(text.s, text.len);
+	s->names[*ret].name = malloc(text.len + (size_t)1);
+	s->names[*ret].len = text.len;
 	s->names[*ret].kind = kind;
 	if (!s->names[*ret].name)
 		return -ENOMEM;
+	memcpy(s->names[*ret].name, text.s, text.len);
+	s->names[*ret].name[text.len] = '\0';
 	s->name_count++;
 	return map64_put(&s->name_index, key, *ret);
 }
@@ -86,22 +60,19 @@ static int add_name(
 /* The place of an event's name. */
 static int find_name(struct summary *s, const struct ntrace_event_view *e, size_t *ret)
 {
-	enum summary_kind kind = kind_of(e);
-	uint64_t key = e->hint.len ? XXH3_64bits_withSeed(e->hint.s, e->hint.len, kind) | 1u << 1
-				   : ((uint64_t)e->event_type + 1) << 2;
+	enum event_kind kind = kind_of(e);
+	char buf[EVENT_NAME];
+	struct pb_str text = event_name(e, buf);
+	uint64_t key = XXH3_64bits_withSeed(text.s, text.len, kind) | SUMMARY_NAME_KEY;
 	const uint64_t *found = map64_find(&s->name_index, key);
-	char buf[CANON_TEXT];
-	struct pb_str text;
 
 	if (found) {
 		*ret = *found;
 		return 0;
 	}
-	text = canon_name(e, buf);
 	if (s->name_count >= SUMMARY_MAX_NAMES) {
 		text = (struct pb_str){SUMMARY_OTHER_NAMES, sizeof(SUMMARY_OTHER_NAMES) - 1};
-		kind = SUMMARY_CALL;
-		key = 1;
+		key = (uint64_t)kind + 1; /* one per kind */
 		found = map64_find(&s->name_index, key);
 		if (found) {
 			*ret = *found;
@@ -111,14 +82,25 @@ static int find_name(struct summary *s, const struct ntrace_event_view *e, size_
 	return add_name(s, key, text, kind, ret);
 }
 
+static bool has_error(const struct summary_name *n, struct pb_str text)
+{
+	for (size_t i = 0; i < n->error_count; i++)
+		if (event_text_is(text, n->errors[i].name))
+			return true;
+	return false;
+}
+
 static int count_error(struct summary_name *n, struct pb_str text)
 {
 	struct summary_error *e = n->errors;
 	int rc;
 
 	n->failed++;
+	text.len = (uint32_t)strnlen(text.s, text.len);
+	if (n->error_count >= SUMMARY_MAX_ERRORS && !has_error(n, text))
+		text = (struct pb_str){SUMMARY_OTHER_NAMES, sizeof(SUMMARY_OTHER_NAMES) - 1};
 	for (size_t i = 0; i < n->error_count; i++, e++)
-		if (strlen(e->name) == text.len && !memcmp(e->name, text.s, text.len)) {
+		if (event_text_is(text, e->name)) {
 			e->n++;
 			return 0;
 		}
@@ -137,7 +119,7 @@ static int count_error(struct summary_name *n, struct pb_str text)
 /* A span that failed, by errno or NRT_STATUS. */
 static int count_failure(struct summary_name *n, const struct ntrace_event_view *e)
 {
-	struct pb_str error = summary_attr(e, "errno");
+	struct pb_str error = event_value(e, "errno");
 	char status[16];
 
 	if (error.len)
@@ -157,7 +139,34 @@ static void count_phase(struct summary_events *c, const struct ntrace_event_view
 	c->stops += e->phase == PHASE_STOP;
 	c->instants += e->phase == PHASE_INSTANT;
 	if (e->phase == PHASE_INSTANT && e->attr_count)
-		c->start_lost += summary_attr(e, "start").len != 0;
+		c->start_lost += event_text_is(event_value(e, "start"), "lost");
+}
+
+/*
+ * Starts and stops of the same id and name are a span; the others stay open, or are an end without its
+ * start.  Without an id, which files of others may lack, any two of a name are one.
+ */
+static int match(struct summary *s, struct summary_process *p, size_t name,
+	const struct ntrace_event_view *e)
+{
+	struct summary_events *of = &s->names[name].events;
+	const uint64_t *begun = map64_find(&p->begun, e->id);
+	bool closes;
+
+	if (e->phase == PHASE_START) {
+		of->open_idless += !e->id;
+		return e->id ? map64_put(&p->begun, e->id, name) : 0;
+	}
+	if (e->phase != PHASE_STOP)
+		return 0;
+	closes = e->id ? begun && *begun == name : of->open_idless > 0;
+	if (closes && e->id)
+		map64_remove(&p->begun, e->id);
+	else if (closes)
+		of->open_idless--;
+	of->closed += closes;
+	p->events.closed += closes;
+	return 0;
 }
 
 static int find_core(struct summary *s, size_t process, uint32_t nc, size_t *ret)
@@ -182,7 +191,7 @@ static int find_core(struct summary *s, size_t process, uint32_t nc, size_t *ret
 /* An event of the runtime: of its core, and whatever more it tells. */
 static int take_runtime(struct summary *s, size_t process, const struct ntrace_event_view *e)
 {
-	struct pb_str nc = summary_attr(e, "nc");
+	struct pb_str nc = event_value(e, "nc");
 	bool none = nc.len == 7 && !memcmp(nc.s, "unknown", 7);
 	size_t core;
 	int rc = find_core(s, process, none ? SUMMARY_NO_CORE : e->nc_idx, &core);
@@ -206,15 +215,16 @@ static int take_event(void *ctx, struct feed_process *p, const struct ntrace_eve
 	count_phase(&n->events, e);
 	count_phase(&s->processes[p->index].events, e);
 	summary_widen(&s->processes[p->index].window, e->timestamp, e->timestamp);
-	if (e->phase == PHASE_STOP) {
+	rc = match(s, &s->processes[p->index], place, e);
+	if (rc == 0 && e->phase == PHASE_STOP) {
 		rc = durations_add(&n->durations, e->duration);
-		if (rc == 0 && (e->status || e->hint.len))
+		if (rc == 0 && (e->status || n->kind == EVENT_DRIVER))
 			rc = count_failure(n, e);
-		n->total_ns += e->duration;
+		sum_add(&n->total_ns, e->duration);
 	}
-	if (rc == 0 && n->kind == SUMMARY_DRIVER && e->phase == PHASE_STOP)
+	if (rc == 0 && n->kind == EVENT_DRIVER)
 		rc = summary_take_driver(s, e);
-	else if (rc == 0 && !e->hint.len)
+	else if (rc == 0 && (e->event_type || !e->hint.len)) /* not seen from outside, no mark */
 		rc = take_runtime(s, p->index, e);
 	return rc;
 }
@@ -233,7 +243,10 @@ static int take_process(void *ctx, struct feed_process *p)
 
 static int take_end(void *ctx, struct feed_process *p, const Ntff__NtraceInfo *info)
 {
-	return summary_take_info(ctx, p->index, info);
+	struct summary *s = ctx;
+
+	s->damaged += p->damaged;
+	return summary_take_info(s, p->index, info);
 }
 
 struct feed_sink summary_sink(struct summary *s)
@@ -286,12 +299,13 @@ void summary_free(struct summary *s)
 	for (size_t i = 0; i < s->process_count; i++) {
 		free(s->processes[i].name);
 		map64_free(&s->processes[i].open);
+		map64_free(&s->processes[i].begun);
 	}
 	free(s->processes);
 	free_names(s);
 	free_cores(s);
 	for (size_t i = 0; i < SUMMARY_SOURCES; i++)
-		for (size_t d = 0; d < SUMMARY_DIRECTIONS; d++)
+		for (size_t d = 0; d < EVENT_DIRECTIONS; d++)
 			intervals_free(&s->copies[i][d].ran);
 	for (size_t i = 0; i < s->model_count; i++) {
 		free(s->models[i].name);
@@ -306,6 +320,8 @@ void summary_free(struct summary *s)
 	for (size_t i = 0; i < s->blind_count; i++)
 		free(s->blind[i]);
 	free(s->blind);
+	map64_free(&s->row_index);
+	map64_free(&s->blind_index);
 	map64_free(&s->name_index);
 	map64_free(&s->core_index);
 	map64_free(&s->model_index);

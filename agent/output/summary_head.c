@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/output/printable.h"
 #include "agent/output/report.h"
 #include "agent/output/summary_text.h"
 #include "runtime/record/ledger.h"
@@ -36,17 +37,22 @@ const char *summary_ending(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* "nc0", with the process when there are several. */
-void summary_core_name(
-	const struct summary *s, const struct summary_core *c, char *buf, size_t size)
-{
-	const char *process = s->process_count > 1 ? s->processes[c->process].name : "";
-	const char *space = *process ? " " : "";
+#define PROCESS_NAME 100 /* what is longer loses its middle, since the pid is at the end */
 
-	if (c->nc == SUMMARY_NO_CORE)
-		snprintf(buf, size, "%s%sno core", process, space);
-	else
-		snprintf(buf, size, "%s%snc%" PRIu32, process, space, c->nc);
+const char *summary_core_name(
+	const struct summary *s, const struct summary_core *c, char buf[SUMMARY_CORE_NAME])
+{
+	const char *process = s->process_count > 1 ? PRINTABLE(s->processes[c->process].name) : "";
+	int len = (int)strlen(process), begin = len, end = 0;
+	char core[16] = "no core";
+
+	if (c->nc != SUMMARY_NO_CORE)
+		snprintf(core, sizeof(core), "nc%" PRIu32, c->nc);
+	if (len > PROCESS_NAME)
+		begin = end = PROCESS_NAME / 2 - 2;
+	snprintf(buf, SUMMARY_CORE_NAME, "%.*s%s%s%s%s", begin, process, end ? "..." : "",
+		process + len - end, *process ? " " : "", core);
+	return buf;
 }
 
 static void print_extent(FILE *f, const struct summary *s)
@@ -65,11 +71,13 @@ static void print_extent(FILE *f, const struct summary *s)
 		" instant%s), %" PRIu64 " span%s open at the end\n",
 		e->total, e->starts, summary_ending(e->starts), e->stops, summary_ending(e->stops),
 		e->instants, summary_ending(e->instants), open, summary_ending(open));
+	if (e->stops != e->closed)
+		fprintf(f, "ends without their start: %" PRIu64 "\n", e->stops - e->closed);
 	for (size_t i = 0; s->process_count > 1 && i < s->process_count; i++) {
 		const struct summary_process *p = &s->processes[i];
 
-		fprintf(f, "process %s: %" PRIu64 " event%s in %s, %" PRIu64 " open\n", p->name,
-			p->events.total, summary_ending(p->events.total),
+		fprintf(f, "process %s: %" PRIu64 " event%s in %s, %" PRIu64 " open\n",
+			PRINTABLE(p->name), p->events.total, summary_ending(p->events.total),
 			summary_ns_text(summary_length(&p->window), buf),
 			summary_open_count(&p->events));
 	}
@@ -83,8 +91,8 @@ static void print_rows(FILE *f, const struct summary_row *rows, size_t n)
 		uint32_t id = rec_counter_find(rows[i].stage, rows[i].counter);
 		const char *remedy = id ? report_remedy(id) : NULL;
 
-		fprintf(f, "%s%" PRIu64 " %s %s", i ? ", " : "", rows[i].value, rows[i].stage,
-			rows[i].counter);
+		fprintf(f, "%s%" PRIu64 " %s %s", i ? ", " : "", rows[i].value,
+			PRINTABLE(rows[i].stage), PRINTABLE(rows[i].counter));
 		if (remedy)
 			fprintf(f, " (%s)", remedy);
 	}
@@ -111,6 +119,9 @@ static void print_losses(FILE *f, const struct summary *s)
 
 	state_damage(&d, damage);
 	fprintf(f, "lost: ");
+	if (s->damaged)
+		fprintf(f, "not known of %" PRIu64 " damaged process%s; as far as is told ",
+			s->damaged, s->damaged == 1 ? "" : "es");
 	if (s->without_info)
 		fprintf(f, "not known of %" PRIu64 " process%s without trace_info.pb%s",
 			s->without_info, s->without_info == 1 ? "" : "es",
@@ -143,14 +154,13 @@ static void print_window(FILE *f, const struct summary *s)
 	fprintf(f,
 		"window: cut, %" PRIu64
 		" event%s of the runtime overwritten before being read; what "
-		"is left, from the first event on:\n",
+		"is left is between these times from the first event on, perhaps with holes:\n",
 		s->overwritten, summary_ending(s->overwritten));
 	for (size_t i = 0; i < s->core_count; i++) {
 		const struct summary_window *w = &s->cores[i].window;
-		char name[128], from[SUMMARY_TEXT], to[SUMMARY_TEXT];
+		char name[SUMMARY_CORE_NAME], from[SUMMARY_TEXT], to[SUMMARY_TEXT];
 
-		summary_core_name(s, &s->cores[i], name, sizeof(name));
-		fprintf(f, "  %-12s %11s to %s\n", name,
+		fprintf(f, "  %-12s %11s to %s\n", summary_core_name(s, &s->cores[i], name),
 			summary_ns_text(w->first_ns - s->window.first_ns, from),
 			summary_ns_text(w->last_ns - s->window.first_ns, to));
 	}
@@ -162,7 +172,10 @@ void summary_print_head(FILE *f, const struct summary *s)
 	print_cuts(f, s);
 	print_losses(f, s);
 	summary_print_notes(f, s);
-	for (size_t i = 0; i < s->blind_count; i++)
-		fprintf(f, "blind: %s\n", s->blind[i]);
+	for (size_t i = 0; i < s->blind_count; i++) {
+		fputs("blind: ", f);
+		printable_put(f, s->blind[i], strlen(s->blind[i]));
+		fputc('\n', f);
+	}
 	print_window(f, s);
 }

@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "agent/output/report.h"
+#include "agent/output/sum.h"
 #include "agent/output/summary.h"
 #include "runtime/record/blind.h"
 #include "runtime/record/ledger.h"
@@ -34,17 +36,19 @@ static bool is_note(const Ntff__NtraceLedgerRow *r)
 	       strcmp(r->counter, "received");
 }
 
-static int add_row(
-	struct summary_row **rows, size_t *count, const Ntff__NtraceLedgerRow *r, bool largest)
+static int add_row(struct summary *s, struct summary_row **rows, size_t *count,
+	const Ntff__NtraceLedgerRow *r, bool largest)
 {
-	struct summary_row *row = *rows;
+	uint64_t stage = XXH3_64bits_withSeed(r->stage, strlen(r->stage), rows == &s->lost);
+	uint64_t key = XXH3_64bits_withSeed(r->counter, strlen(r->counter), stage) | 1;
+	const uint64_t *place = map64_find(&s->row_index, key);
+	struct summary_row *row;
 	int rc;
 
-	for (size_t i = 0; i < *count; i++, row++) {
-		if (strcmp(row->stage, r->stage) || strcmp(row->counter, r->counter))
-			continue;
+	if (place) {
+		row = &(*rows)[*place];
 		if (!largest)
-			row->value += r->value;
+			sum_add(&row->value, r->value);
 		else if (r->value > row->value)
 			row->value = r->value;
 		return 0;
@@ -54,8 +58,8 @@ static int add_row(
 		return rc;
 	row = &(*rows)[*count];
 	*row = (struct summary_row){strdup(r->stage), strdup(r->counter), r->value};
-	++*count;
-	return row->stage && row->counter ? 0 : -ENOMEM;
+	rc = map64_put(&s->row_index, key, (*count)++);
+	return row->stage && row->counter ? rc : -ENOMEM;
 }
 
 static int take_row(struct summary *s, const Ntff__NtraceLedgerRow *r, bool known_capture)
@@ -67,12 +71,12 @@ static int take_row(struct summary *s, const Ntff__NtraceLedgerRow *r, bool know
 	if (r->value == 0 || (known_capture && !own))
 		return 0;
 	if (is(r, "runtime", "overwritten"))
-		s->overwritten += r->value;
+		sum_add(&s->overwritten, r->value);
 	if (is_loss(r)) {
-		s->lost_total += r->value;
-		return add_row(&s->lost, &s->lost_count, r, false);
+		sum_add(&s->lost_total, r->value);
+		return add_row(s, &s->lost, &s->lost_count, r, false);
 	}
-	return is_note(r) ? add_row(&s->noted, &s->noted_count, r, largest) : 0;
+	return is_note(r) ? add_row(s, &s->noted, &s->noted_count, r, largest) : 0;
 }
 
 /* A row of the ledger's stage that is the recording. */
@@ -143,15 +147,14 @@ static int set_runs(struct summary *s, uint64_t more)
 
 static int add_blind(struct summary *s, const char *line)
 {
-	uint64_t runs = blind_runs(line);
+	uint64_t runs = blind_runs(line), key = XXH3_64bits(line, strlen(line)) | 1;
 	int rc = runs ? set_runs(s, runs) : 0;
 
-	if (rc)
+	if (rc || map64_find(&s->blind_index, key))
 		return rc < 0 ? rc : 0;
-	for (size_t i = 0; i < s->blind_count; i++)
-		if (!strcmp(s->blind[i], line))
-			return 0;
-	rc = summary_grow(&s->blind, s->blind_count, sizeof(*s->blind));
+	rc = map64_put(&s->blind_index, key, 1);
+	if (rc == 0)
+		rc = summary_grow(&s->blind, s->blind_count, sizeof(*s->blind));
 	if (rc < 0)
 		return rc;
 	s->blind[s->blind_count] = strdup(line);
@@ -166,6 +169,7 @@ int summary_take_info(struct summary *s, size_t process, const Ntff__NtraceInfo 
 	int rc;
 
 	map64_free(&p->open); /* its last event is behind us */
+	map64_free(&p->begun);
 	if (!info) {
 		s->without_info++;
 		return 0;

@@ -21,6 +21,7 @@ static void print_events(struct json_out *j, const struct summary_events *e)
 	jout_key_unsigned(j, "stops", e->stops);
 	jout_key_unsigned(j, "instants", e->instants);
 	jout_key_unsigned(j, "start_lost", e->start_lost);
+	jout_key_unsigned(j, "start_not_seen", e->stops - e->closed);
 	jout_end(j, '}');
 	jout_key_unsigned(j, "open", summary_open_count(e));
 }
@@ -147,7 +148,8 @@ static void print_cores(struct json_out *j, const struct summary *s)
 static void print_name(struct json_out *j, const struct summary_name *n)
 {
 	jout_begin(j, '{');
-	jout_key_text(j, "name", n->name);
+	jout_key(j, "name");
+	jout_string(j, n->name, n->len);
 	durations_json(j, &n->durations);
 	jout_key_unsigned(j, "total_ns", n->total_ns);
 	jout_key_unsigned(j, "open", summary_open_count(&n->events));
@@ -164,12 +166,12 @@ static void print_name(struct json_out *j, const struct summary_name *n)
 static void print_names(struct json_out *j, const struct summary *s)
 {
 	static const char *const keys[] = {
-		[SUMMARY_CALL] = "calls", [SUMMARY_DEVICE] = "device", [SUMMARY_DRIVER] = "ioctls"};
+		[EVENT_HOST] = "calls", [EVENT_DEVICE] = "device", [EVENT_DRIVER] = "ioctls"};
 
 	for (unsigned k = 0; k < sizeof(keys) / sizeof(*keys); k++) {
 		begin(j, keys[k], '[');
 		for (size_t i = 0; i < s->name_count; i++)
-			if (s->names[i].kind == (enum summary_kind)k)
+			if (s->names[i].kind == (enum event_kind)k)
 				print_name(j, &s->names[i]);
 		jout_end(j, ']');
 	}
@@ -178,18 +180,19 @@ static void print_names(struct json_out *j, const struct summary *s)
 static void print_copies(struct json_out *j, const struct summary *s)
 {
 	begin(j, "copies", '[');
-	for (unsigned i = 0; i < SUMMARY_SOURCES * SUMMARY_DIRECTIONS; i++) {
+	for (unsigned i = 0; i < SUMMARY_SOURCES * EVENT_DIRECTIONS; i++) {
 		const struct summary_copies *c = &s->copies[0][0] + i;
 
 		if (!c->n)
 			continue;
 		jout_begin(j, '{');
 		jout_key_text(j, "source",
-			summary_source_name((enum summary_source)(i / SUMMARY_DIRECTIONS)));
+			summary_source_name((enum summary_source)(i / EVENT_DIRECTIONS)));
 		jout_key_text(j, "direction",
-			summary_direction_name((enum summary_direction)(i % SUMMARY_DIRECTIONS)));
+			event_direction_name((enum event_direction)(i % EVENT_DIRECTIONS)));
 		jout_key_unsigned(j, "n", c->n);
 		jout_key_unsigned(j, "bytes", c->bytes);
+		jout_key_unsigned(j, "without_size", c->unsized);
 		jout_key_unsigned(j, "wall_ns", c->wall_ns);
 		jout_key_unsigned(j, "bytes_per_s", summary_goodput(c));
 		jout_end(j, '}');

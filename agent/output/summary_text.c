@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/output/printable.h"
 #include "agent/output/summary_text.h"
 
 static void cell(FILE *f, uint64_t ns)
@@ -42,7 +43,7 @@ static void errors(FILE *f, const struct summary_name *n)
 {
 	for (size_t i = 0; i < n->error_count; i++)
 		fprintf(f, "%s%" PRIu64 " %s%s", i ? ", " : "  failed: ", n->errors[i].n,
-			n->kind == SUMMARY_DRIVER ? "" : "status ", n->errors[i].name);
+			n->kind == EVENT_DRIVER ? "" : "status ", PRINTABLE(n->errors[i].name));
 }
 
 /* ---- cores --------------------------------------------------------------------------------- */
@@ -87,10 +88,9 @@ static void print_busy(FILE *f, const struct summary_core *c, uint64_t whole)
 static void print_core(FILE *f, const struct summary *s, const struct summary_core *c)
 {
 	uint64_t whole = summary_length(&s->window);
-	char name[128];
+	char name[SUMMARY_CORE_NAME];
 
-	summary_core_name(s, c, name, sizeof(name));
-	fprintf(f, "  %-24s %6" PRIu64, name, c->runs);
+	fprintf(f, "  %-24s %6" PRIu64, summary_core_name(s, c, name), c->runs);
 	cell(f, c->busy_ns);
 	percent_cell(f, c->busy_ns, whole);
 	fprintf(f, " %6" PRIu64, c->gaps.n);
@@ -131,7 +131,7 @@ static void head(FILE *f, const char *title, bool *begun)
 		"p99", "max");
 }
 
-static void print_names(FILE *f, const struct summary *s, enum summary_kind kind, const char *title)
+static void print_names(FILE *f, const struct summary *s, enum event_kind kind, const char *title)
 {
 	bool begun = false;
 
@@ -141,7 +141,8 @@ static void print_names(FILE *f, const struct summary *s, enum summary_kind kind
 		if (n->kind != kind || !(n->events.starts + n->events.stops))
 			continue;
 		head(f, title, &begun);
-		fprintf(f, "  %-34s %8" PRIu64, n->name, n->events.stops);
+		fprintf(f, "  %-34s %8" PRIu64,
+			printable(n->name, n->len, (char[PRINTABLE_BYTES]){0}), n->events.stops);
 		cell(f, n->total_ns);
 		stat_cells(f, &n->durations);
 		errors(f, n);
@@ -176,7 +177,8 @@ static void print_instants(FILE *f, const struct summary *s)
 
 		if (!n->events.instants)
 			continue;
-		fprintf(f, "%s%" PRIu64 " %s", sep, n->events.instants, n->name);
+		fprintf(f, "%s%" PRIu64 " %s", sep, n->events.instants,
+			printable(n->name, n->len, (char[PRINTABLE_BYTES]){0}));
 		if (n->events.start_lost)
 			fprintf(f, " (%" PRIu64 " an end without its start)", n->events.start_lost);
 		sep = ", ";
@@ -189,7 +191,7 @@ static void print_copies(FILE *f, const struct summary *s)
 {
 	bool begun = false;
 
-	for (unsigned i = 0; i < SUMMARY_SOURCES * SUMMARY_DIRECTIONS; i++) {
+	for (unsigned i = 0; i < SUMMARY_SOURCES * EVENT_DIRECTIONS; i++) {
 		const struct summary_copies *c = &s->copies[0][0] + i;
 		uint64_t rate = summary_goodput(c);
 
@@ -200,11 +202,14 @@ static void print_copies(FILE *f, const struct summary *s)
 				"goodput");
 		begun = true;
 		fprintf(f, "  %-7s %-26s %8" PRIu64 " %14" PRIu64,
-			summary_source_name((enum summary_source)(i / SUMMARY_DIRECTIONS)),
-			summary_direction_name((enum summary_direction)(i % SUMMARY_DIRECTIONS)),
-			c->n, c->bytes);
+			summary_source_name((enum summary_source)(i / EVENT_DIRECTIONS)),
+			event_direction_name((enum event_direction)(i % EVENT_DIRECTIONS)), c->n,
+			c->bytes);
 		cell(f, c->wall_ns);
-		fprintf(f, " %9" PRIu64 ".%" PRIu64 " MB/s\n", rate / 1000000, rate / 100000 % 10);
+		fprintf(f, " %9" PRIu64 ".%" PRIu64 " MB/s", rate / 1000000, rate / 100000 % 10);
+		if (c->unsized)
+			fprintf(f, ", %" PRIu64 " without size", c->unsized);
+		fputc('\n', f);
 	}
 }
 
@@ -219,14 +224,11 @@ static void print_executions(FILE *f, const char *what, const struct durations *
 static void print_model(FILE *f, const struct summary *s, const struct summary_model *m)
 {
 	const struct summary_process *p = &s->processes[m->process];
-	char name[128];
+	char number[32];
 
-	if (*m->name)
-		snprintf(name, sizeof(name), "%s", m->name);
-	else
-		snprintf(name, sizeof(name), "model %" PRIu64, m->id);
-	fprintf(f, "  %s%s%s, %s", s->process_count > 1 ? p->name : "",
-		s->process_count > 1 ? " " : "", name,
+	snprintf(number, sizeof(number), "model %" PRIu64, m->id);
+	fprintf(f, "  %s%s%s, %s", s->process_count > 1 ? PRINTABLE(p->name) : "",
+		s->process_count > 1 ? " " : "", PRINTABLE(*m->name ? m->name : number),
 		m->on_device ? "nc_exec_running" : "nrt_execute");
 	fprintf(f, p->first_unknown ? "; which were first on a core is not known: %s\n" : "%s\n",
 		p->first_unknown ? p->first_unknown : "");
@@ -266,9 +268,8 @@ static void print_cost(FILE *f, const struct summary *s)
 			c->cut ? "of the whole before it was cut: " : "",
 			summary_ns_text(c->cpu_ns, cpu), c->bytes);
 		if (c->events && !c->cut)
-			fprintf(f, "; per event %s, %" PRIu64 ".%" PRIu64 " bytes",
-				summary_ns_text(c->cpu_ns / c->events, each), c->bytes / c->events,
-				c->bytes % c->events * 10 / c->events);
+			fprintf(f, "; of CPU per event %s",
+				summary_ns_text(c->cpu_ns / c->events, each));
 		fputc('\n', f);
 	}
 }
@@ -277,9 +278,9 @@ void summary_print_text(FILE *f, const struct summary *s)
 {
 	summary_print_head(f, s);
 	print_cores(f, s);
-	print_names(f, s, SUMMARY_DEVICE, "on the device");
-	print_names(f, s, SUMMARY_CALL, "calls (nested: totals overlap)");
-	print_names(f, s, SUMMARY_DRIVER, "ioctls");
+	print_names(f, s, EVENT_DEVICE, "on the device");
+	print_names(f, s, EVENT_HOST, "calls (nested: totals overlap)");
+	print_names(f, s, EVENT_DRIVER, "ioctls");
 	print_not_written(f, s);
 	print_copies(f, s);
 	print_models(f, s);

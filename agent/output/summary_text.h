@@ -8,14 +8,15 @@
 #include "agent/output/summary.h"
 
 #define SUMMARY_TEXT 24
+#define SUMMARY_CORE_NAME 128
 
 /* "1.234 ms": three places and the largest unit below which it is not less than 1. */
 const char *summary_ns_text(uint64_t ns, char buf[SUMMARY_TEXT]);
 /* The ending of a counted noun. */
 const char *summary_ending(uint64_t n);
-/* "nc0", with the process when there are several. */
-void summary_core_name(
-	const struct summary *s, const struct summary_core *c, char *buf, size_t size);
+/* "nc0", with the process when there are several; buf, for a terminal. */
+const char *summary_core_name(
+	const struct summary *s, const struct summary_core *c, char buf[SUMMARY_CORE_NAME]);
 
 /* All that stands before the tables. */
 void summary_print_head(FILE *f, const struct summary *s);

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "agent/output/sum.h"
 #include "agent/output/summary.h"
 #include "runtime/trace/event_registry.h"
-#include "vmlinux/ioctl_table.h"
 
 /* What a type is, for the summary. */
 enum work {
@@ -62,21 +62,22 @@ static int open_span(
 	return map64_put(&s->processes[process].open, id, place);
 }
 
-/* Takes it out again; all zero when its start was not seen. */
-static struct summary_open close_span(struct summary *s, size_t process, uint64_t id)
+/* Takes out the span that began on this core with this work under this id.  False, and *ret is what is
+ * known without it, when such a start was not seen: ids of files of others need not be sound. */
+static bool close_span(
+	struct summary *s, size_t core, uint64_t id, enum work work, struct summary_open *ret)
 {
-	const uint64_t *found = map64_find(&s->processes[process].open, id);
-	struct summary_open what = {0};
-	size_t place;
+	struct map64 *open = &s->processes[s->cores[core].process].open;
+	const uint64_t *found = map64_find(open, id);
+	struct summary_open *what = found ? &s->open[*found - 1] : NULL;
 
-	if (!found)
-		return what;
-	place = *found;
-	map64_remove(&s->processes[process].open, id);
-	what = s->open[place - 1];
-	s->open[place - 1].next_free = s->first_free;
-	s->first_free = place;
-	return what;
+	*ret = (struct summary_open){.core = core};
+	if (!what || what->core != core || what->work != work)
+		return false;
+	*ret = *what;
+	what->next_free = s->first_free;
+	s->first_free = *found;
+	return map64_remove(open, id);
 }
 
 /* ---- models -------------------------------------------------------------------------------- */
@@ -97,26 +98,41 @@ static int add_model(struct summary *s, uint64_t key, const struct summary_model
 	return map64_put(&s->model_index, key, *ret);
 }
 
+/* The name may only come with a later execution. */
+static int name_model(struct summary_model *m, struct pb_str name)
+{
+	char *copy = name.len ? strndup(name.s, name.len) : NULL;
+
+	if (!name.len || !copy)
+		return name.len ? -ENOMEM : 0;
+	free(m->name);
+	m->name = copy;
+	return 0;
+}
+
 /* Notes in `o` which model is executed, and on which core. */
 static int find_model(struct summary *s, const struct ntrace_event_view *e, bool on_device,
 	uint32_t device_core, struct summary_open *o)
 {
-	struct pb_str id = summary_attr(e, "model_id");
-	struct summary_model like = {.process = s->cores[o->core].process,
-		.id = summary_number(id),
-		.on_device = on_device};
+	struct pb_str id = event_value(e, "model_id");
+	uint64_t number = 0;
+	bool known = event_number(id, &number);
+	struct summary_model like = {
+		.process = s->cores[o->core].process, .id = number, .on_device = on_device};
 	uint64_t words[5] = {like.process, like.id, on_device, s->cores[o->core].nc, device_core};
 	uint64_t key = XXH3_64bits(words, 3 * sizeof(words[0])) | 1, *found;
 	size_t place;
 	int rc = 0;
 
-	if (!id.len)
+	if (!known)
 		return 0;
 	found = map64_find(&s->model_index, key);
 	if (found)
 		place = *found;
 	else
-		rc = add_model(s, key, &like, summary_attr(e, "model_name"), &place);
+		rc = add_model(s, key, &like, event_value(e, "model_name"), &place);
+	if (rc == 0 && !*s->models[place].name)
+		rc = name_model(&s->models[place], event_value(e, "model_name"));
 	if (rc < 0)
 		return rc;
 	o->model = place + 1;
@@ -178,10 +194,20 @@ int summary_end_firsts(struct summary *s)
 
 /* ---- cores --------------------------------------------------------------------------------- */
 
+static bool has_physical(const struct summary_core *c, uint32_t index)
+{
+	for (size_t i = 0; i < c->physical_count; i++)
+		if (c->physical[i].index == index)
+			return true;
+	return false;
+}
+
 static int find_physical(struct summary_core *c, uint32_t index, size_t *ret)
 {
 	int rc;
 
+	if (c->physical_count >= SUMMARY_MAX_PHYSICAL && !has_physical(c, index))
+		index = SUMMARY_OTHER_PHYSICAL;
 	for (*ret = 0; *ret < c->physical_count; (*ret)++)
 		if (c->physical[*ret].index == index)
 			return 0;
@@ -194,9 +220,13 @@ static int find_physical(struct summary_core *c, uint32_t index, size_t *ret)
 static int start_run(struct summary *s, const struct ntrace_event_view *e, struct summary_open *o)
 {
 	struct summary_core *c = &s->cores[o->core];
-	uint32_t index = (uint32_t)summary_number(summary_attr(e, "device_core_idx"));
-	int rc = find_physical(c, index, &o->physical);
+	uint64_t number = 0;
+	uint32_t index;
+	int rc;
 
+	event_value_number(e, "device_core_idx", &number);
+	index = number < SUMMARY_OTHER_PHYSICAL ? (uint32_t)number : SUMMARY_OTHER_PHYSICAL;
+	rc = find_physical(c, index, &o->physical);
 	c->open_runs++;
 	return rc < 0 ? rc : find_model(s, e, true, index, o);
 }
@@ -213,7 +243,7 @@ static int stop_run(
 	c->open_runs -= started;
 	p = &c->physical[o->physical];
 	p->runs++;
-	p->run_ns += e->duration;
+	sum_add(&p->run_ns, e->duration);
 	rc = intervals_add(&p->ran, start_of(e), e->timestamp);
 	return rc < 0 ? rc : executed(s, o, e);
 }
@@ -221,12 +251,12 @@ static int stop_run(
 /* How much a device's times may be wrong. */
 static void take_bound(struct summary_core *c, const struct ntrace_event_view *e)
 {
-	struct pb_str bound = summary_attr(e, "clock.bound_ns");
-	uint64_t ns = summary_number(bound);
+	struct pb_str bound = event_value(e, "clock.bound_ns");
+	uint64_t ns;
 
 	if (!bound.len)
 		return;
-	if (bound.s[0] == 'u') {
+	if (!event_number(bound, &ns)) {
 		c->bound_unknown++;
 		return;
 	}
@@ -236,40 +266,32 @@ static void take_bound(struct summary_core *c, const struct ntrace_event_view *e
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-static int copied(struct summary_copies *c, const struct ntrace_event_view *e, uint64_t bytes)
+/* Only what succeeded counts. */
+static int copied(
+	struct summary_copies *c, const struct ntrace_event_view *e, bool sized, uint64_t bytes)
 {
+	if (e->status)
+		return 0;
 	c->n++;
-	c->bytes += bytes;
+	c->unsized += !sized;
+	sum_add(&c->bytes, bytes);
 	return intervals_add(&c->ran, start_of(e), e->timestamp);
 }
 
-/* Which copies count is what the merge's driver.dma_bytes counts. */
 int summary_take_driver(struct summary *s, const struct ntrace_event_view *e)
 {
-	const struct ioctl_row *row =
-		ioctl_row_find((uint32_t)summary_number(summary_attr(e, "request")));
-	struct pb_str direction = summary_attr(e, "direction");
-	enum summary_direction to = SUMMARY_ELSE;
+	struct event_copy copy;
 
-	if (!row || !(row->flags & IOCTL_F_COPY) || summary_attr(e, "errno").len ||
-		summary_attr(e, "args").len)
+	if (e->phase != PHASE_STOP || !event_driver_copy(e, &copy))
 		return 0;
-	for (unsigned d = 0; d < SUMMARY_ELSE; d++) {
-		const char *name = summary_direction_name((enum summary_direction)d);
-
-		if (direction.len == strlen(name) && !memcmp(direction.s, name, direction.len))
-			to = (enum summary_direction)d;
-	}
-	return copied(
-		&s->copies[SUMMARY_BY_DRIVER][to], e, summary_number(summary_attr(e, "bytes")));
+	return copied(&s->copies[SUMMARY_BY_DRIVER][copy.direction], e, copy.sized, copy.bytes);
 }
 
 /* ---- events of the runtime ------------------------------------------------------------------ */
 
 static int start(struct summary *s, size_t core, const struct ntrace_event_view *e, enum work work)
 {
-	struct summary_open o = {.core = core};
-	struct pb_str size;
+	struct summary_open o = {.core = core, .work = work};
 	int rc = 0;
 
 	if (work == WORK_EXECUTE)
@@ -278,18 +300,17 @@ static int start(struct summary *s, size_t core, const struct ntrace_event_view 
 		rc = start_run(s, e, &o);
 	else if (work != WORK_COPY_IN && work != WORK_COPY_OUT)
 		return 0;
-	size = summary_attr(e, "size");
-	o.bytes = summary_number(size.len ? size : summary_attr(e, "total_size"));
+	o.sized = event_value_number(e, "size", &o.bytes) ||
+		  event_value_number(e, "total_size", &o.bytes);
 	return rc < 0 || !e->id ? rc : open_span(s, s->cores[core].process, e->id, &o);
 }
 
 static int stop(struct summary *s, size_t core, const struct ntrace_event_view *e, enum work work)
 {
 	struct summary_core *c = &s->cores[core];
-	bool started = map64_find(&s->processes[c->process].open, e->id) != NULL;
-	struct summary_open o = close_span(s, c->process, e->id);
+	struct summary_open o;
+	bool started = close_span(s, core, e->id, work, &o);
 
-	o.core = core;
 	switch (work) {
 	case WORK_EXECUTE:
 		return executed(s, &o, e);
@@ -302,9 +323,9 @@ static int stop(struct summary *s, size_t core, const struct ntrace_event_view *
 		c->barriers++;
 		return intervals_add(&c->barrier, start_of(e), e->timestamp);
 	case WORK_COPY_IN:
-		return copied(&s->copies[SUMMARY_BY_RUNTIME][SUMMARY_TO_DEVICE], e, o.bytes);
+		return copied(&s->copies[SUMMARY_BY_RUNTIME][EVENT_TO_DEVICE], e, o.sized, o.bytes);
 	case WORK_COPY_OUT:
-		return copied(&s->copies[SUMMARY_BY_RUNTIME][SUMMARY_TO_HOST], e, o.bytes);
+		return copied(&s->copies[SUMMARY_BY_RUNTIME][EVENT_TO_HOST], e, o.sized, o.bytes);
 	default:
 		return 0;
 	}

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,24 @@
 
 int trace_read_open(struct trace_read *r, const char *path)
 {
-	*r = (struct trace_read){.fd = open(path, O_RDONLY | O_CLOEXEC)};
-	return r->fd < 0 ? -errno : 0;
+	return trace_read_open_until(r, path, NULL);
+}
+
+static bool cancelled(const struct trace_read *r)
+{
+	return r->cancel && *r->cancel;
+}
+
+int trace_read_open_until(
+	struct trace_read *r, const char *path, const volatile sig_atomic_t *cancel)
+{
+	*r = (struct trace_read){.cancel = cancel};
+	do
+		r->fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (r->fd < 0 && errno == EINTR && !cancelled(r));
+	if (r->fd >= 0)
+		return 0;
+	return cancelled(r) ? -ECANCELED : -errno;
 }
 
 void trace_read_close(struct trace_read *r)
@@ -62,9 +79,9 @@ static int fill(struct trace_read *r)
 	}
 	do
 		n = read(r->fd, r->buf + r->have, r->cap - r->have);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && errno == EINTR && !cancelled(r));
 	if (n < 0)
-		return -errno;
+		return cancelled(r) ? -ECANCELED : -errno;
 	r->eof = n == 0;
 	r->have += (size_t)n;
 	return 0;
@@ -172,6 +189,24 @@ int trace_info_read(const char *trace, Ntff__NtraceInfo **ret_info, char **ret_p
 	rc = pb_message_unpack(&ntff__ntrace_info__descriptor, (const uint8_t *)data, size, &m);
 	*ret_info = (Ntff__NtraceInfo *)m;
 	return rc;
+}
+
+bool trace_info_agrees(const Ntff__NtraceInfo *info, const char *path, uint64_t messages,
+	uint64_t bytes, char text[TRACE_TEXT])
+{
+	const char *slash = strrchr(path, '/');
+	const Ntff__NtraceDataFile *told = NULL;
+
+	for (size_t i = 0; info && !told && i < info->n_collected_profiles; i++)
+		if (!strcmp(info->collected_profiles[i]->name, slash ? slash + 1 : path))
+			told = info->collected_profiles[i];
+	*text = '\0';
+	if (told && (told->message_count != messages || told->bytes != bytes))
+		snprintf(text, TRACE_TEXT,
+			"has %" PRIu64 " messages in %" PRIu64
+			" bytes, but trace_info.pb tells of %" PRIu64 " in %" PRIu64,
+			messages, bytes, told->message_count, told->bytes);
+	return !*text;
 }
 
 /* ---- which traces there are ----------------------------------------------------------------- */

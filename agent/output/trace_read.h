@@ -8,6 +8,7 @@
 #ifndef NTRACE_OUTPUT_TRACE_READ_H
 #define NTRACE_OUTPUT_TRACE_READ_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,11 +26,15 @@ struct trace_read {
 	size_t size;	      /* of the record that was returned last, with its prefix */
 	uint64_t base;	      /* offset in the file of buf[0] */
 	bool eof;
-	uint64_t count; /* records returned so far */
+	uint64_t count;			     /* records returned so far */
+	const volatile sig_atomic_t *cancel; /* non-zero: reads end with -ECANCELED; may be NULL */
 };
 
 /* 0 or -errno; then nothing is to be closed. */
 int trace_read_open(struct trace_read *r, const char *path);
+/* The same, until a signal sets *cancel: a pipe may keep its reader waiting.  -ECANCELED then. */
+int trace_read_open_until(
+	struct trace_read *r, const char *path, const volatile sig_atomic_t *cancel);
 
 /*
  * The next event; its strings are valid until the next call.  1; 0 at the end; -EBADMSG when the
@@ -57,6 +62,14 @@ void trace_read_close(struct trace_read *r);
 /* The trace_info.pb beside the file `trace`: 0, and NULL when there is none; -EBADMSG, another -errno.
  * *ret_path is its path.  Both are to be freed in any case. */
 int trace_info_read(const char *trace, Ntff__NtraceInfo **ret_info, char **ret_path);
+
+/*
+ * Is a file that was read to its end all that trace_info.pb tells of it?  False, and what differs is in
+ * text.  A file that it does not tell of is fine; info may be NULL.
+ */
+#define TRACE_TEXT 160
+bool trace_info_agrees(const Ntff__NtraceInfo *info, const char *path, uint64_t messages,
+	uint64_t bytes, char text[TRACE_TEXT]);
 
 /* The traces that a path names. */
 struct trace_set {

@@ -51,10 +51,11 @@ static inline void map64_free(struct map64 *m)
 	*m = (struct map64){0};
 }
 
-/* The value's place, NULL when the key is not there; valid until the next put or remove. */
+/* The value's place, NULL when the key is not there; valid until the next put or remove.  Key 0 is
+ * never there: it marks what is free. */
 static inline uint64_t *map64_find(const struct map64 *m, uint64_t key)
 {
-	if (m->count == 0)
+	if (m->count == 0 || key == 0)
 		return NULL;
 	for (size_t i = map64_place(m, key);; i = (i + 1) & map64_mask(m)) {
 		if (m->entries[i].key == key)
@@ -87,11 +88,13 @@ static inline int map64_grow(struct map64 *m)
 	return 0;
 }
 
-/* Sets the value of a key, which may be there already.  0 or -ENOMEM. */
+/* Sets the value of a key, which may be there already.  0, -ENOMEM, or -EINVAL for key 0. */
 static inline int map64_put(struct map64 *m, uint64_t key, uint64_t value)
 {
 	size_t i;
 
+	if (key == 0)
+		return -EINVAL;
 	if (m->bits == 0 || m->count * 2 > map64_mask(m)) {
 		int rc = map64_grow(m);
 		if (rc < 0)

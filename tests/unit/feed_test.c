@@ -18,7 +18,7 @@ struct fed_process {
 	uint32_t pid;
 	int64_t offset;
 	uint64_t events, cpu, mem;
-	bool ended;
+	bool ended, damaged;
 	struct pb_buf bytes;
 };
 
@@ -85,6 +85,7 @@ static int catch_end(void *ctx, struct feed_process *p, const Ntff__NtraceInfo *
 {
 	(void)ctx;
 	((struct fed_process *)p->user)->ended = true;
+	((struct fed_process *)p->user)->damaged = p->damaged;
 	return info ? keep(p, &info->base) : 0;
 }
 
@@ -350,7 +351,7 @@ TEST("feed: a path without a trace is named", "[feed]")
 
 	REQUIRE(scratch_make(&dir));
 	feed(&c, dir.dir, 0);
-	CHECK_EQ(c.rc, -ENODATA);
+	CHECK_EQ(c.rc, -ENOENT);
 	CHECK(c.error && strstr(c.error, dir.dir));
 	caught_free(&c);
 	feed(&c, scratch_path(&dir, "missing").s, 0);
@@ -358,4 +359,108 @@ TEST("feed: a path without a trace is named", "[feed]")
 	CHECK(c.error && strstr(c.error, "missing"));
 	caught_free(&c);
 	scratch_remove(&dir);
+}
+
+/* ---- files that are less than they were, or something else -------------------------------------- */
+
+/* Where the last message of a stream begins. */
+static off_t last_message(const char *path)
+{
+	_cleanup_free_ char *data = NULL;
+	size_t size = 0, pos = 0, begin = 0, len;
+	const uint8_t *msg;
+
+	if (file_read(path, 1 << 24, &data, &size) < 0)
+		return -1;
+	while (pos < size) {
+		begin = pos;
+		if (pb_delimited_next((const uint8_t *)data, size, &pos, &msg, &len) != 1)
+			return -1;
+	}
+	return (off_t)begin;
+}
+
+/* A file that ends between two messages parses to its end; trace_info.pb knows better. */
+TEST("feed: a file that lacks whole messages is damaged", "[feed]")
+{
+	static const char *const files[] = {"ntrace.pb", "cpu_util.pb", "host_mem.pb"};
+
+	for (unsigned i = 0; i < 6; i++) {
+		struct fixture fx;
+		struct caught c;
+		char name[64];
+
+		REQUIRE(write_recording(&fx, true));
+		REQUIRE(fx_merge(&fx, "out", MERGE_KERNEL_HINT) == 0);
+		snprintf(name, sizeof(name), "out/i-0123_pid_4711/%s", files[i / 2]);
+		struct scratch_path path = fx_path(&fx, name);
+		off_t size = i % 2 ? last_message(path.s) : 0;
+		REQUIRE(size >= 0);
+		REQUIRE(truncate(path.s, size) == 0);
+		feed(&c, fx_path(&fx, "out").s, 0);
+		test_info("%s cut to %lld bytes", files[i / 2], (long long)size);
+		CHECK_EQ(c.rc, -EBADMSG);
+		CHECK(c.error && strstr(c.error, files[i / 2]));
+		CHECK(c.error && strstr(c.error, "but trace_info.pb tells of"));
+		CHECK(c.p[0].damaged);
+		CHECK(!c.p[1].damaged);
+		caught_free(&c);
+		fx_free(&fx);
+	}
+}
+
+/* A megabyte of zeros is a million messages of no length. */
+TEST("feed: what has no phase or no time is no event", "[feed]")
+{
+	static const uint8_t zeros[4096];
+	const struct ntrace_event_view rows[] = {{.phase = PHASE_START, .id = 1},
+		{.timestamp = 5, .id = 1}, {.timestamp = 5, .phase = 9, .id = 1}};
+	struct scratch dir;
+	struct caught c;
+
+	REQUIRE(scratch_make(&dir));
+	struct scratch_path path = scratch_path(&dir, "some.pb");
+	for (size_t i = 0; i < 5; i++) {
+		struct pb_buf b = {0};
+
+		if (i < 3)
+			REQUIRE_EQ(ntrace_event_append(&b, &rows[i]), 0);
+		else if (i == 3)
+			REQUIRE_EQ(pb_buf_append(&b, zeros, sizeof(zeros)), 0);
+		FILE *f = fopen(path.s, "w");
+		REQUIRE(f && fwrite(b.data ? b.data : zeros, 1, b.len, f) == b.len);
+		REQUIRE(fclose(f) == 0);
+		feed(&c, path.s, 0);
+		test_info("row %zu", i);
+		CHECK_EQ(c.rc, -EBADMSG);
+		CHECK_EQ(c.events, 0);
+		CHECK(c.error && strstr(c.error, i < 4 ? "damaged at byte 0" : "is empty"));
+		caught_free(&c);
+		pb_buf_free(&b);
+	}
+	feed(&c, "/dev/zero", 0); /* has no end */
+	CHECK_EQ(c.rc, -EBADMSG);
+	caught_free(&c);
+	scratch_remove(&dir);
+}
+
+/* The samples beside a trace are messages of the same shape on the wire. */
+TEST("feed: a host_mem.pb or cpu_util.pb is no trace", "[feed]")
+{
+	static const char *const files[] = {"cpu_util.pb", "host_mem.pb"};
+	struct fixture fx;
+
+	REQUIRE(write_recording(&fx, true));
+	REQUIRE(fx_merge(&fx, "out", MERGE_KERNEL_HINT) == 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct caught c;
+		char name[64];
+
+		snprintf(name, sizeof(name), "out/i-0123_pid_4711/%s", files[i]);
+		feed(&c, fx_path(&fx, name).s, 0);
+		CHECK_EQ(c.rc, -EBADMSG);
+		CHECK_EQ(c.events, 0);
+		caught_free(&c);
+	}
+	fx_free(&fx);
 }

@@ -32,3 +32,19 @@ TEST("map64: it finds what was put, also after removals, as a plain list does", 
 	map64_free(&m);
 	CHECK(map64_find(&m, 1) == NULL);
 }
+
+TEST("map64: key 0, which marks what is free, is neither found nor removed nor put", "[merge]")
+{
+	struct map64 m = {0};
+
+	CHECK(!map64_find(&m, 0));
+	for (uint64_t key = 1; key <= 5; key++)
+		REQUIRE_EQ(map64_put(&m, key, 10 * key), 0);
+	CHECK(!map64_find(&m, 0));
+	CHECK(!map64_remove(&m, 0));
+	CHECK_EQ(map64_put(&m, 0, 1), -EINVAL);
+	CHECK_EQ(m.count, 5);
+	for (uint64_t key = 1; key <= 5; key++)
+		CHECK(map64_find(&m, key) && *map64_find(&m, key) == 10 * key);
+	map64_free(&m);
+}

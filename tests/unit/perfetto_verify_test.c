@@ -165,6 +165,8 @@ static const struct {
 		PFV_ORDER, 1},
 	{"a clock of another sequence", BEGINNING "10:2 8:1 58:64 11:{9:3 23:\"i\" 11:6}",
 		PFV_CLOCK, 1},
+	{"the clock of the largest number, which nothing explains",
+		BEGINNING "10:1 8:1 58:18446744073709551615 11:{9:3 23:\"i\" 11:6}", PFV_CLOCK, 1},
 	{"a clock that nothing explains", BEGINNING "10:1 8:1 58:3 11:{9:3 23:\"i\" 11:6}",
 		PFV_CLOCK, 1},
 	{"a snapshot without boot time", "6:{1:{1:1 2:5} 1:{1:3 2:5}}", PFV_SNAPSHOT, 1},

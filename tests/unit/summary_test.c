@@ -129,7 +129,8 @@ TEST("summary: the largest error of device times stands beside the core", "[summ
 	uint64_t largest = 0;
 	REQUIRE(fx_merge_one(&fx));
 	for (size_t i = 0; i < fx.trace.count; i++) {
-		uint64_t ns = summary_number(summary_attr(&fx.trace.events[i], "clock.bound_ns"));
+		uint64_t ns;
+		event_value_number(&fx.trace.events[i], "clock.bound_ns", &ns);
 		largest = ns > largest ? ns : largest;
 	}
 	CHECK(largest > 40);
@@ -246,8 +247,8 @@ TEST("summary: goodput is bytes over the union of the copies' times", "[summary]
 	back.result = -EIO; /* copied nothing */
 	fx_call(&fx, &back);
 	REQUIRE_EQ(sum(&fx, &s), 0);
-	const struct summary_copies *in = &s.copies[SUMMARY_BY_DRIVER][SUMMARY_TO_DEVICE];
-	const struct summary_copies *out = &s.copies[SUMMARY_BY_DRIVER][SUMMARY_TO_HOST];
+	const struct summary_copies *in = &s.copies[SUMMARY_BY_DRIVER][EVENT_TO_DEVICE];
+	const struct summary_copies *out = &s.copies[SUMMARY_BY_DRIVER][EVENT_TO_HOST];
 	CHECK_EQ(in->n, 3);
 	CHECK_EQ(in->bytes, 10000);
 	CHECK_EQ(in->wall_ns, 2000);
@@ -282,7 +283,7 @@ TEST("summary: failed driver calls are counted by errno, failed calls by status"
 	fx_records(&fx, FX_SOURCE);
 	REQUIRE_EQ(sum(&fx, &s), 0);
 	const struct summary_name *n = sum_name(&s, "MEM_FREE");
-	CHECK_EQ(n->kind, SUMMARY_DRIVER);
+	CHECK_EQ(n->kind, EVENT_DRIVER);
 	CHECK_EQ(n->durations.n, 6);
 	CHECK_EQ(n->failed, 4);
 	REQUIRE_EQ(n->error_count, 2);
@@ -344,6 +345,24 @@ TEST("summary: a run that was cut by overwriting names what is left", "[summary]
 	CHECK(sum_says(&s, "lost: 100 runtime overwritten (--ring=RECORDS makes it larger)\n"));
 	CHECK(sum_says(&s, "window: cut, 100 events of the runtime overwritten"));
 	CHECK(sum_says(&s, "  nc0             5.000 ms to 9.000 ms\n"));
+	summary_free(&s);
+	fx_free(&fx);
+}
+
+/* What was overwritten in the middle leaves the first and the last event as they are. */
+TEST("summary: a run that lost its middle does not claim to be whole between its ends", "[summary]")
+{
+	struct fixture fx;
+	struct summary s;
+
+	REQUIRE(fx_open(&fx));
+	fx_span(&fx, TRACE_TENSOR_WRITE, 1, 5, 1000, 2000);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_OVERWRITTEN, 0, 100);
+	fx_span(&fx, TRACE_TENSOR_WRITE, 2, 5, 9000000, 9001000);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_EMITTED, 0, 104);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_DELIVERED, 0, 4);
+	REQUIRE_EQ(sum(&fx, &s), 0);
+	CHECK(sum_says(&s, "perhaps with holes:\n  nc0                 0 ns to 9.000 ms\n"));
 	summary_free(&s);
 	fx_free(&fx);
 }
