@@ -152,7 +152,8 @@ static void text_durations(FILE *f, const struct diff *d, const struct diff_opti
 
 	for (size_t i = 0; i < count; i++)
 		for (unsigned k = 0; k < 2; k++) {
-			fprintf(row(&s), "%-28s %c", k ? "" : PRINTABLE(list[i].name->name), sides[k]);
+			fprintf(row(&s), "%-28s %c", k ? "" : PRINTABLE(list[i].name->name),
+				sides[k]);
 			text_stats(f, &list[i].name->durations[k]);
 		}
 }
@@ -219,7 +220,8 @@ void diff_print_text(FILE *f, const struct diff_side side[2], const struct diff 
 	const struct diff_options *options)
 {
 	for (unsigned k = 0; k < 2; k++)
-		fprintf(f, "%c: %s, %" PRIu64 " events%s\n", sides[k], PRINTABLE(side[k].file), d->events[k],
+		fprintf(f, "%c: %s, %" PRIu64 " events%s\n", sides[k], PRINTABLE(side[k].file),
+			d->events[k],
 			options->ignore_times || options->tolerance > 0
 				? ", readings of clocks not counted"
 				: "");
