@@ -154,7 +154,7 @@ TEST("schema: each field carries a mark, and ours never take a number of the ven
 			CHECK(m.known > 0 || m.ours_low > 0);
 		}
 	}
-	CHECK_EQ(messages, 9);
+	CHECK_EQ(messages, 10);
 	CHECK(total >= 50);
 }
 
