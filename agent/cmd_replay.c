@@ -94,21 +94,33 @@ static int judge(
 	return code;
 }
 
-/* Has a salvage, or the recorder itself, merged all of it?  1: said, and *ret_code is the exit code. */
+/* Says why nothing was merged; the exit code. */
+static int refuse(const char *name, const struct replay_args *a, int error, const char *text)
+{
+	agent_message("%s: %s: %s", name, a->rec, text ? text : report_reason(error));
+	if (error == -ECANCELED)
+		interrupt_end();
+	return agent_exit_for_input(error);
+}
+
+/* Has a salvage, or the recorder itself, merged all of it?  1: said, or it cannot be told; *ret_code is then
+ * the exit code. */
 static int is_merged(const struct replay_args *a, const struct merge_options *how, int *ret_code)
 {
-	_cleanup_free_ char *where = NULL;
+	_cleanup_free_ char *text = NULL;
 	struct merge_result m;
-	int rc = same_trace_merged(a->rec, a->out, how, &m, &where);
+	int rc = same_trace_merged(a->rec, a->out, how, &m, &text);
 
 	if (rc == 1) {
 		if (!a->quiet)
 			agent_message(
-				"salvage: nothing to salvage: the merged files are in %s", where);
+				"salvage: nothing to salvage: the merged files are in %s", text);
 		*ret_code = judge("salvage", a, &m, true);
 	}
 	merge_result_free(&m);
-	return rc;
+	if (rc < 0)
+		*ret_code = refuse("salvage", a, rc, text);
+	return rc != 0;
 }
 
 static int merge(const char *name, const struct replay_args *a, bool salvage)
@@ -116,11 +128,11 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 	struct merge_result m;
 	_cleanup_free_ char *error = NULL;
 	struct merge_options how = a->merge;
-	int code;
+	int code = EXIT_INTERNAL;
 
 	how.cancel = interrupt_arm();
 	how.only_at_rest = salvage;
-	if (salvage && is_merged(a, &how, &code) == 1)
+	if (salvage && is_merged(a, &how, &code))
 		return code;
 	int rc = merge_recording(a->rec, a->out, &how, &m, &error);
 
@@ -129,11 +141,8 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 		return EXIT_USAGE;
 	}
 	if (rc < 0) {
-		agent_message("%s: %s: %s", name, a->rec, error ? error : report_reason(rc));
 		merge_result_free(&m);
-		if (rc == -ECANCELED)
-			interrupt_end();
-		return agent_exit_for_input(rc);
+		return refuse(name, a, rc, error);
 	}
 	if (!a->quiet)
 		report_print(stderr, &m, NULL);

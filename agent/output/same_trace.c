@@ -48,20 +48,39 @@ static struct identity identity_of(const Ntff__NtraceInfo *info, const char *fil
 	return i;
 }
 
-/* Those of a set that are known.  0 or -ENOMEM. */
-static int read_all(const struct trace_set *set, struct identities *ret)
+static int cannot_read(const char *path, int error, char **ret_text)
 {
-	*ret = (struct identities){.list = calloc(set->count + 1, sizeof(*ret->list))};
-	for (size_t i = 0; ret->list && i < set->count; i++) {
-		_cleanup_free_ char *path = NULL;
-		Ntff__NtraceInfo *info = NULL;
+	if (asprintf(ret_text, "cannot read %s: %s", path, strerror(-error)) < 0)
+		*ret_text = NULL;
+	return error;
+}
 
-		if (trace_info_read(set->files[i], &info, &path) == 0 && info && info->begin_ns)
-			ret->list[ret->n++] = identity_of(info, set->files[i]);
-		if (info)
-			ntff__ntrace_info__free_unpacked(info, NULL);
-	}
-	return ret->list ? 0 : -ENOMEM;
+/* Takes what a trace_info.pb tells; nothing when it is damaged, which its readers say.  0 or -errno. */
+static int read_one(const char *file, struct identities *to, char **ret_text)
+{
+	_cleanup_free_ char *path = NULL;
+	Ntff__NtraceInfo *info = NULL;
+	int rc = trace_info_read(file, &info, &path);
+
+	if (info && info->begin_ns)
+		to->list[to->n++] = identity_of(info, file);
+	if (info)
+		ntff__ntrace_info__free_unpacked(info, NULL);
+	if (rc == 0 || rc == -EBADMSG)
+		return 0;
+	return path ? cannot_read(path, rc, ret_text) : rc;
+}
+
+/* Those of a set that are known.  0 or -errno. */
+static int read_all(const struct trace_set *set, struct identities *ret, char **ret_text)
+{
+	int rc;
+
+	*ret = (struct identities){.list = calloc(set->count + 1, sizeof(*ret->list))};
+	rc = ret->list ? 0 : -ENOMEM;
+	for (size_t i = 0; rc == 0 && i < set->count; i++)
+		rc = read_one(set->files[i], ret, ret_text);
+	return rc;
 }
 
 #define ORDER(x, y) (((x) > (y)) - ((x) < (y)))
@@ -92,9 +111,11 @@ int same_trace_twice(const struct trace_set *set, char **ret_text)
 	*ret_text = NULL;
 	if (set->count < 2)
 		return 0;
-	rc = read_all(set, &all);
-	if (rc < 0)
+	rc = read_all(set, &all, ret_text);
+	if (rc < 0) {
+		free(all.list);
 		return rc;
+	}
 	qsort(all.list, all.n, sizeof(*all.list), compare);
 	for (size_t i = 1; rc == 0 && i < all.n; i++) {
 		const char *a = all.list[i - 1].file, *b = all.list[i].file;
@@ -158,20 +179,26 @@ static int look_up(const struct identities *all, const struct merge_result *m, c
 }
 
 int same_trace_merged(const char *rec_path, const char *out, const struct merge_options *options,
-	struct merge_result *ret_result, char **ret_where)
+	struct merge_result *ret_result, char **ret_text)
 {
-	_cleanup_free_ char *error = NULL;
 	struct trace_set set;
 	struct identities all = {0};
 	int rc = trace_set_find(out, &set);
 
-	*ret_where = NULL;
+	*ret_text = NULL;
 	memset(ret_result, 0, sizeof(*ret_result));
-	rc = rc == 0 ? read_all(&set, &all) : rc == -ENOMEM ? rc : 0;
-	/* What fails here fails again, and is said, when it is merged. */
-	if (all.n && merge_recording(rec_path, NULL, options, ret_result, &error) == 0)
-		rc = look_up(&all, ret_result, out,
-			merge_kernel_events_name(options->kernel_events), ret_where);
+	if (rc == 0)
+		rc = read_all(&set, &all, ret_text);
+	else if (rc == -ENODATA || rc == -ENOENT)
+		rc = 0;
+	else
+		cannot_read(out, rc, ret_text);
+	if (rc == 0 && all.n) {
+		rc = merge_recording(rec_path, NULL, options, ret_result, ret_text);
+		if (rc == 0)
+			rc = look_up(&all, ret_result, out,
+				merge_kernel_events_name(options->kernel_events), ret_text);
+	}
 	free(all.list);
 	trace_set_free(&set);
 	return rc;

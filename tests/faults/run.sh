@@ -31,6 +31,7 @@ rows() {
 	diff-other  text   10 17   ntrace diff --json --ignore-times $merged $other
 	summary     text   40 7    ntrace summary $merged
 	summary-rec text   10 17   ntrace summary --json $rec
+	salvage     text   40 7    ntrace salvage -q $rec -o $merged
 	export      tree   40 7    ntrace export -q -o $out $merged
 	export-rec  tree   10 17   ntrace export -q -o $out $rec
 	verify-file text   40 7    ntrace verify $perfetto
