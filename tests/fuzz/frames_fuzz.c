@@ -37,6 +37,10 @@ static int merge(const char *path, size_t held_bytes, bool extended, struct merg
 	int rc = merge_recording(path, NULL, &o, ret, &error);
 
 	FUZZ_REQUIRE(rc == 0 || (rc == -ENODATA && error));
+	for (uint32_t i = 0; i < ret->output_count;
+		i++) /* they went nowhere; a report names places */
+		if (!ret->outputs[i].dir)
+			ret->outputs[i].dir = strdup("nowhere");
 	if (rc == 0)
 		report_print(fuzz_sink(), ret, NULL);
 	free(error);
@@ -83,7 +87,7 @@ static void cut(const struct frames_head *h, bool extended, const struct merge_r
 	if (h->to_ms)
 		o.to = (struct cut_time){CUT_RELATIVE, h->to_ms * 1000000ull};
 	int rc = rec_cut(fuzz_scratch()->dir, out.s, &o, &result);
-	FUZZ_REQUIRE(rc == 0 || rc == -ENODATA);
+	FUZZ_REQUIRE(rc == 0 || rc == -ENODATA || rc == -ERANGE || rc == -ENOMSG || rc == -EFBIG);
 	if (rc == 0) {
 		summarise(out.s, true);
 		rc = merge(out.s, 0, extended, &merged);
