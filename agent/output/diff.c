@@ -262,6 +262,7 @@ static int read_both(struct compare *c, const struct diff_side side[2], struct d
 				continue;
 			rc = trace_read_next(&c->in[s].read, &c->in[s].event);
 			c->in[s].ended = rc == 0;
+			c->d->in_file[s] = c->in[s].read.count;
 			if (rc > 0)
 				rc = take_event(c, s);
 			if (rc < 0) {

@@ -58,7 +58,8 @@ struct diff_loss {
 };
 
 struct diff {
-	uint64_t events[2]; /* that were compared */
+	uint64_t events[2];  /* that were compared */
+	uint64_t in_file[2]; /* all that were read */
 	struct diff_name *names;
 	size_t name_count;
 	bool differs; /* the events, in order */

@@ -124,7 +124,7 @@ int diff_read_info(const struct diff_side side[2], const struct diff_options *op
 		rc = trace_info_read(side[s].file, &m.of[s], &path);
 		if (rc == 0 && m.of[s] && m.of[s]->n_ledger > MAX_ROWS)
 			rc = -EBADMSG;
-		if (rc == 0 && !is_whole(&side[s], d->events[s], m.of[s])) {
+		if (rc == 0 && !is_whole(&side[s], d->in_file[s], m.of[s])) {
 			rc = -EBADMSG;
 			free(path);
 			path = strdup(side[s].file);
