@@ -234,7 +234,7 @@ static int compare(const struct diff_args *a, const struct trace_set set[2])
 	jout_bool(&j, code == EXIT_OK);
 	jout_end(&j, '}');
 	bool lost = ferror(j.f);
-	if (fclose(j.f) != 0 || lost)
+	if (fclose(j.f) != 0 || lost || !text) /* glibc's fclose is content without */
 		return agent_no_memory("diff");
 	if (code <= EXIT_NO)
 		printf("%s\n", text);

@@ -286,7 +286,8 @@ static char *covered_text(const struct rec_cut_result *r)
 	}
 	print_found(f, ", of process", &r->pids);
 	print_found(f, ", of core", &r->cores);
-	if (fclose(f) != 0) {
+	bool lost = ferror(f);
+	if (fclose(f) != 0 || lost) {
 		free(text);
 		return NULL;
 	}
