@@ -142,7 +142,11 @@ void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 		fprintf(f, "device: VIRTUAL (ntrace-vdev), not a Neuron device\n");
 	for (uint32_t i = 0; i < m->output_count; i++)
 		print_output(f, &m->outputs[i]);
-	if (m->output_count == 0)
+	if (m->output_count == 0 && (!m->ended || rec_damaged(&m->damage)))
+		fprintf(f, "no process that used a neuron device is in what there is, so no .pb "
+			   "file was "
+			   "written\n");
+	else if (m->output_count == 0)
 		fprintf(f, "no process used a neuron device, so no .pb file was written%s\n",
 			m->is_virtual ? "" : " (`ntrace-vdev -- CMD` gives CMD a virtual one)");
 	if (rec_path)

@@ -16,13 +16,16 @@
 
 struct trace_state state_of_merge(const struct merge_result *m)
 {
-	return (struct trace_state){
-		.in_work = m->in_work, .ended = m->ended, .end = m->end, .damage = m->damage};
+	return (struct trace_state){.in_work = m->in_work,
+		.ended = m->ended,
+		.cut = m->is_cut,
+		.end = m->end,
+		.damage = m->damage};
 }
 
 struct trace_state state_of_info(const Ntff__NtraceInfo *info)
 {
-	struct trace_state s = {.ended = info->ended};
+	struct trace_state s = {.ended = info->ended, .cut = info->cut};
 
 	for (unsigned i = 0; merge_end_name(i); i++)
 		if (!strcmp(info->end, merge_end_name(i)))
@@ -85,5 +88,7 @@ const char *state_unknown(const struct trace_state *s)
 		return "unknown, everything since the recorder stopped; before that ";
 	if (s->damage.cut_bytes)
 		return "unknown, the file is cut off; before that ";
+	if (s->cut)
+		return "unknown, what was cut has no end; before that ";
 	return "unknown, at most the last 100 ms if the recorder was killed; before that ";
 }

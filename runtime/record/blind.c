@@ -45,7 +45,7 @@ static void about_hooks(struct lines *s, const struct session *l)
 		add(s, "no kernel hook was active: driver requests");
 		return;
 	}
-	if (l->has_header && l->process_count == 0) {
+	if (l->has_header && l->process_count == 0 && l->ended && !rec_damaged(&l->damage)) {
 		add(s, l->header.info.all_processes
 				? "no device was used"
 				: "no device was used by the command and its children; others "
@@ -144,13 +144,16 @@ static void about_device(struct lines *s, const struct session *l, uint64_t devi
 		add(s, "inside of the device: no device profile (NTFF) was taken");
 }
 
-static const char *blind_end(const struct rec_end *end, const struct rec_damage *damage)
+static const char *blind_end(const struct session *l)
 {
-	switch (end->reason) {
+	switch (l->end.reason) {
 	case REC_END_COMMAND: /* no end frame at all */
 	case REC_END_ASKED:
-		return damage->cut_bytes
-			       ? "everything since the end of the recording, which is cut off"
+		if (l->damage.cut_bytes)
+			return "everything since the end of the recording, which is cut off";
+		return l->header.info.is_cut
+			       ? "everything since the end of what was cut, which is "
+				 "not that of the recorder"
 			       : "the end: the last 100 ms if the recorder was killed";
 	case REC_END_NO_SPACE:
 		return "everything since there was no more space for the recording";
@@ -169,7 +172,7 @@ uint32_t blind_lines(
 	about_device(&s, l, device_runs);
 	about_runtimes(&s, l);
 	if (!l->ended)
-		add(&s, "%s", blind_end(&l->end, &l->damage));
+		add(&s, "%s", blind_end(l));
 	about_tables(&s, l);
 	if (s.dropped) /* its own place was another line's */
 		snprintf(lines[BLIND_LINES - 1], BLIND_BYTES, "%" PRIu32 " things more",

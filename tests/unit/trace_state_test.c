@@ -11,6 +11,7 @@
 #include "agent/output/state.h"
 #include "agent/output/trace_read.h"
 #include "runtime/base/file.h"
+#include "runtime/record/rec_cut.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/recording_fixture.h"
 
@@ -114,6 +115,32 @@ TEST("state: a file that is cut off is told everywhere, and nobody claims to kno
 		fx_path(&fx, REC_DIR).s, "-o", fx_path(&fx, "third").s, NULL);
 	RUN(&fx, EXIT_DATA, "\"cut_bytes\":40", cmd_summary, "-j", fx_path(&fx, "out").s, NULL);
 	RUN(&fx, EXIT_DATA, "\"lost_known\":false", cmd_summary, "-j", fx_path(&fx, "out").s, NULL);
+	fx_free(&fx);
+}
+
+TEST("state: a cut of what is cut off claims no bound, and nobody that no device was used",
+	"[output]")
+{
+	struct rec_cut_options o = {0};
+	struct rec_cut_result cut;
+	struct fixture fx;
+
+	REQUIRE(make(&fx, false, 40));
+	REQUIRE_EQ(rec_cut(fx_path(&fx, REC_DIR).s, fx_path(&fx, "part").s, &o, &cut), 0);
+	RUN(&fx, EXIT_DATA, "lost: unknown, what was cut has no end; before that nothing",
+		cmd_summary, fx_path(&fx, "part").s, NULL);
+	RUN(&fx, EXIT_DATA, "blind: everything since the end of what was cut", cmd_summary,
+		fx_path(&fx, "part").s, NULL);
+	fx_free(&fx);
+
+	REQUIRE(fx_open(&fx)); /* there is no record in it */
+	fx_close_writer(&fx);
+	_cleanup_free_ char *said = NULL;
+	CHECK_EQ(run(&fx, &said, cmd_replay, fx_path(&fx, REC_DIR).s, "-o", fx_path(&fx, "out").s,
+			 NULL),
+		EXIT_DATA);
+	CHECK(said && strstr(said, "no process that used a neuron device is in what there is"));
+	CHECK(said && !strstr(said, "no device was used"));
 	fx_free(&fx);
 }
 
