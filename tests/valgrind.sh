@@ -43,6 +43,11 @@ if [ "$(id -u)" = 0 ] && [ -w /dev/fuse ]; then
 	for f in "$tmp"/out/*_pid_*/*.pb; do
 		check "ntrace dump $(basename "$f")" 0 $vg ntrace dump "$f"
 	done
+	check "ntrace rec cut" 0 $vg ntrace rec cut -q "$tmp/out" -o "$tmp/cut"
+	check "ntrace summary of files" 0 $vg ntrace summary "$tmp"/out/*_pid_*
+	check "ntrace summary of a recording" 0 $vg ntrace summary --json "$tmp/out/recording"
+	check "ntrace export" 0 $vg ntrace export -q "$tmp/out/recording" -o "$tmp/t.pftrace"
+	check "ntrace verify" 0 $vg ntrace verify "$tmp/t.pftrace"
 	check "ntrace-vdev" 0 $vg --child-silent-after-fork=yes ntrace-vdev -q -- \
 		"$BUILD/workloads/inference" --executions 5
 else
