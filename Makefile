@@ -125,7 +125,7 @@ demo: all $(WORKS)
 test-programs: $(UNIT) $(PROGRAMS) $(WORKS) $(REPLAYS) $(FAULTS)
 
 test: test-programs $(TWINS)
-	$(Q)BUILD=$(BUILD) TWINS='$(TWINS)' sh tests/run.sh
+	$(Q)BUILD=$(BUILD) TWINS='$(TWINS)' sh tests/run.sh $(SUITES)
 
 # The same program built in other ways, for the replay tests.
 $(BUILD)/twin/%/bin/ntrace: FORCE
