@@ -4,7 +4,7 @@
  *
  * A root directory selects the devices: `<root>/dev/neuronN` and `<root>/sys/...`.  A character
  * device is real silicon and is refused unless it was allowed.  Every ioctl of the library goes through
- * device_ioctl.  A device_system is made by device_bring_up and given back by device_shut_down; in
+ * device_ioctl.  A device_system is made by device_new and given back by device_shut_down; in
  * between its members do not change, except what a core's lock protects.
  *
  * Requests return 0 or -errno.  Functions that return NRT_STATUS have said in the log what was wrong.
@@ -41,11 +41,14 @@ struct device_topology {
 	bool is_virtual; /* no character devices */
 };
 
-/* What the caller wants; cores are counted from 0 over all devices. */
-struct device_wish {
+/* Where devices are looked for. */
+struct device_place {
 	const char *root;
 	bool allow_real;
-	bool reset;
+};
+
+/* What the caller wants; cores are counted from 0 over all devices. */
+struct device_wish {
 	bool explicit_cores; /* first_core and core_count are given */
 	uint32_t first_core;
 	uint32_t core_count; /* 0 = all */
@@ -95,12 +98,29 @@ NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topo
  * root, allow_real and is_virtual of s only. */
 NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *ret_fd);
 
-/* Checks the driver's version text and its range of compatible runtimes. */
-NRT_STATUS device_negotiate(const char *root, const struct kept_fd *query, uint32_t *ret_arch);
+/* The same for a descriptor that stays open and at its number: a driver takes the close of a duplicate
+ * for the end of the process's use. */
+NRT_STATUS device_open_kept(
+	struct device_system *s, uint32_t index, int flags, struct kept_fd *ret_file);
 
-/* ---- bringup.c ---------------------------------------------------------------------------- */
+/* Reads a small text file below root; NULL when there is none.  The caller frees it. */
+char *device_read_text(const char *root, const char *path);
 
-NRT_STATUS device_bring_up(const struct device_wish *wish, struct device_system **ret);
+/* ---- bring-up, in this order; device_shut_down undoes what was done ----------------------- */
+
+/* bringup.c: a system without devices yet. */
+NRT_STATUS device_new(const struct device_place *place, struct device_system **ret);
+/* discover.c: fills s->topology. */
+NRT_STATUS device_find(struct device_system *s);
+/* negotiate.c: opens the query handle, checks the driver's version text and its range of compatible
+ * runtimes, asks what it can do. */
+NRT_STATUS device_negotiate(struct device_system *s);
+/* reserve.c: chooses cores and marks them. */
+NRT_STATUS device_reserve(struct device_system *s, const struct device_wish *wish);
+void device_unreserve(struct device_system *s);
+/* bringup.c: opens the devices of the reserved cores, resets those cores. */
+NRT_STATUS device_start(struct device_system *s, bool reset);
+/* Any state from device_new on; NULL is harmless. */
 void device_shut_down(struct device_system *s);
 
 /* ---- request.c ---------------------------------------------------------------------------- */

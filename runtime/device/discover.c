@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * discover.c - which devices there are, opening them, and whether their driver fits.
+ * discover.c - which devices there are, and opening them.
  */
 #include "runtime/device/device.h"
 
@@ -14,22 +14,10 @@
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
 #include "runtime/log/log.h"
-#include "vmlinux/ioctl_table.h"
-#include "vmlinux/neuron_args.h"
 
 #define TAG "TDRV"
 
-/* Compatibility ids of a runtime of version 2.31, per architecture. */
-static const struct {
-	uint32_t arch, low, high;
-} compatible[] = {
-	{DEVICE_ARCH_V2, 6, 6},
-	{DEVICE_ARCH_V3, 10, 11},
-	{DEVICE_ARCH_V4, 10, 11},
-};
-
-/* Reads a small text file below root; NULL when there is none.  The caller frees it. */
-static char *read_text(const char *root, const char *path)
+char *device_read_text(const char *root, const char *path)
 {
 	char full[PATH_MAX];
 	char *text;
@@ -48,7 +36,7 @@ static uint32_t read_core_count(const char *root, uint32_t index)
 	unsigned long cores = 0;
 
 	(void)snprintf(path, sizeof(path), "/sys/class/neuron_device/neuron%u/core_count", index);
-	text = read_text(root, path);
+	text = device_read_text(root, path);
 	if (text)
 		cores = strtoul(text, NULL, 10);
 	return cores <= 8 ? (uint32_t)cores : 0;
@@ -139,78 +127,27 @@ NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *
 	return NRT_SUCCESS;
 }
 
-static NRT_STATUS check_version_text(const char *root)
+NRT_STATUS device_open_kept(
+	struct device_system *s, uint32_t index, int flags, struct kept_fd *ret_file)
 {
-	_cleanup_free_ char *text = read_text(root, "/sys/module/neuron/version");
-	unsigned major, minor;
+	int fd, rc;
+	NRT_STATUS status = device_open(s, index, flags, &fd);
 
-	if (!text || sscanf(text, "%u.%u", &major, &minor) != 2) {
-		log_error("NRT", "Unable to determine Neuron Driver version. Please check "
-				 "aws-neuron-dkms package is installed.");
-		return NRT_INVALID;
-	}
-	log_info("NRT", "Found neuron driver: %u.%u", major, minor);
-	if (major <= 1) {
-		log_error("NRT", "Neuron Runtime 2.x requires Neuron driver(aws-neuron-dkms) "
-				 "version 2.1 or above.");
-		return NRT_INVALID;
+	if (status)
+		return status;
+	rc = kept_fd_know(ret_file, fd);
+	if (rc < 0) {
+		log_error(TAG, "Could not keep the nd%u open: %s", index, strerror(-rc));
+		return NRT_RESOURCE;
 	}
 	return NRT_SUCCESS;
 }
 
-static NRT_STATUS incompatible(
-	uint32_t id, const struct neuron_compatible_version *range, const char *package)
+NRT_STATUS device_find(struct device_system *s)
 {
-	log_error("NRT",
-		"This Neuron Runtime (compatibility id: %u) is not compatible with the installed "
-		"aws-neuron-dkms package.",
-		id);
-	if (range->min == range->max)
-		log_error("NRT", "Installed aws-neuron-dkms supports Runtime compatibility id: %u.",
-			range->min);
-	else
-		log_error("NRT",
-			"Installed aws-neuron-dkms supports Runtime compatibility id range: %u - "
-			"%u.",
-			range->min, range->max);
-	log_error("NRT",
-		"Please make sure to upgrade to latest %s; for detailed installation instructions "
-		"visit Neuron documentation.",
-		package);
-	return NRT_INVALID;
-}
+	NRT_STATUS status = device_discover(s->root, s->allow_real, &s->topology);
 
-NRT_STATUS device_negotiate(const char *root, const struct kept_fd *query, uint32_t *ret_arch)
-{
-	struct neuron_compatible_version range = {0};
-	struct neuron_device_basic_info info = {0};
-	NRT_STATUS status = check_version_text(root);
-
-	if (status)
-		return status;
-	if (device_ioctl(query, NEURON_IOCTL_COMPATIBLE_VERSION, &range) < 0) {
-		log_error("NRT", "Unable to read compatible Driver version.");
-		log_error("NRT", "Please check /dev/neuron# is accessible. If you're using "
-				 "containers, please "
-				 "ensure Neuron Devices are passed to the container by specifying "
-				 "`--device /dev/neuron#`.");
-		return NRT_INVALID;
-	}
-	if (device_ioctl(query, NEURON_IOCTL_DEVICE_BASIC_INFO, &info) < 0) {
-		log_error(TAG, "Failed to identify hw platform");
-		return NRT_INVALID;
-	}
-	for (size_t i = 0; i < sizeof(compatible) / sizeof(compatible[0]); i++) {
-		if (compatible[i].arch != info.architecture)
-			continue;
-		if (compatible[i].low < range.min)
-			return incompatible(compatible[i].low, &range,
-				"aws-neuronx-runtime-lib and aws-neuronx-collectives");
-		if (compatible[i].high > range.max)
-			return incompatible(compatible[i].high, &range, "aws-neuronx-dkms");
-		*ret_arch = info.architecture;
-		return NRT_SUCCESS;
-	}
-	log_error(TAG, "Architecture %u is not supported", info.architecture);
-	return NRT_INVALID;
+	if (!status)
+		s->is_virtual = s->topology.is_virtual;
+	return status;
 }

@@ -128,10 +128,49 @@ static NRT_STATUS check_clocks(void)
 	return NRT_FAILURE;
 }
 
+static void say_cores(const struct device_system *s)
+{
+	log_info(TAG, "Instance info:: device count:%u cores per device:%u architecture:V%u%s",
+		s->topology.device_count, s->topology.cores_per_device, s->arch,
+		s->is_virtual ? " VIRTUAL" : "");
+	log_info(TAG, "LNC info: first lnc %u last lnc %u first pnc %u last pnc %u", s->first_core,
+		s->first_core + s->core_count - 1, s->first_core,
+		s->first_core + s->core_count - 1);
+}
+
+static NRT_STATUS bring_up(const struct config *config)
+{
+	const struct device_place place = {
+		.root = config->device_root, .allow_real = config->allow_device};
+	const struct device_wish wish = {
+		.explicit_cores = config->visible_cores.count != 0,
+		.first_core = config->visible_cores.first,
+		.core_count = config->visible_cores.count ? config->visible_cores.count
+							  : config->core_count,
+	};
+	struct device_system *s = NULL;
+	NRT_STATUS status = device_new(&place, &s);
+
+	if (!status)
+		status = device_find(s);
+	if (!status)
+		status = device_negotiate(s);
+	if (!status)
+		status = device_reserve(s, &wish);
+	if (!status)
+		status = device_start(s, config->reset_cores);
+	if (status) {
+		device_shut_down(s);
+		return status;
+	}
+	say_cores(s);
+	lib.runtime.devices = s;
+	return NRT_SUCCESS;
+}
+
 static NRT_STATUS init_locked(void)
 {
 	struct config config;
-	struct device_wish wish;
 	NRT_STATUS status;
 
 	log_configure();
@@ -142,16 +181,7 @@ static NRT_STATUS init_locked(void)
 	if (status)
 		return status;
 	log_info(TAG, "Neuron Runtime " VERSION_TEXT " (ntrace %s)", NTRACE_VERSION);
-	wish = (struct device_wish){
-		.root = config.device_root,
-		.allow_real = config.allow_device,
-		.reset = config.reset_cores,
-		.explicit_cores = config.visible_cores.count != 0,
-		.first_core = config.visible_cores.first,
-		.core_count =
-			config.visible_cores.count ? config.visible_cores.count : config.core_count,
-	};
-	status = device_bring_up(&wish, &lib.runtime.devices);
+	status = bring_up(&config);
 	if (status)
 		return status;
 	status = set_fork_handler();
