@@ -49,6 +49,10 @@ int agent_no_memory(const char *name);
 void agent_parse(const struct argp *argp, const char *name, int argc, char **argv, int in_order,
 	void *input);
 
+/* For the parser of a command that takes one argument, "a file" or the like (what): the keys that are not options. */
+error_t agent_one_argument(
+	int key, char *arg, struct argp_state *state, const char *what, const char **ret);
+
 /* Is the file at path plainly of another kind than `wanted`?  Then that is said, and the exit code is
  * EXIT_USAGE. */
 bool agent_wrong_kind(const char *command, const char *path, enum file_kind wanted);

@@ -46,16 +46,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 't':
 		a->format = DUMP_TEXT;
 		return 0;
-	case ARGP_KEY_ARG:
-		if (a->path)
-			argp_error(state, "one file at a time");
-		a->path = arg;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no file given");
-		return EINVAL;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return agent_one_argument(key, arg, state, "file", &a->path);
 	}
 }
 

@@ -120,16 +120,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_CORE:
 		add_choice(state, "--core", arg, a->cut.cores, &a->cut.core_count);
 		return 0;
-	case ARGP_KEY_ARG:
-		if (a->rec)
-			argp_error(state, "one recording at a time");
-		a->rec = arg;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no recording given");
-		return EINVAL;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return agent_one_argument(key, arg, state, "recording", &a->rec);
 	}
 }
 

@@ -28,16 +28,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'j':
 		a->json = true;
 		return 0;
-	case ARGP_KEY_ARG:
-		if (a->path)
-			argp_error(state, "one trace at a time");
-		a->path = arg;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no trace given");
-		return EINVAL;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return agent_one_argument(key, arg, state, "trace", &a->path);
 	}
 }
 

@@ -35,6 +35,23 @@ void agent_parse(
 	exit(in_order ? EXIT_RECORD_FAILED : EXIT_INTERNAL); /* others are the command's there */
 }
 
+error_t agent_one_argument(
+	int key, char *arg, struct argp_state *state, const char *what, const char **ret)
+{
+	switch (key) {
+	case ARGP_KEY_ARG:
+		if (*ret)
+			argp_error(state, "one %s at a time", what);
+		*ret = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "no %s given", what);
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
 int agent_no_memory(const char *name)
 {
 	agent_message("%s: out of memory", name);
