@@ -7,6 +7,8 @@
  */
 #include "vmlinux/ioctl_table.h"
 
+#include <string.h>
+
 /* clang-format off */
 #define F(role, offset, width) {IOCTL_ROLE_##role, width, offset}
 #define NO_FIELDS {0}
@@ -46,6 +48,17 @@ const struct ioctl_row *ioctl_row_find(uint32_t cmd)
 	default:
 		return NULL;
 	}
+}
+
+bool ioctl_row_in_driver(const struct ioctl_row *row, const char *driver)
+{
+	size_t length = strlen(driver);
+
+	for (const char *at = row->drivers; *at;
+		at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+		if (strncmp(at, driver, length) == 0 && (at[length] == ',' || !at[length]))
+			return true;
+	return false;
 }
 
 const char *ioctl_role_attribute(enum ioctl_role role)

@@ -10,6 +10,7 @@
 #ifndef NTRACE_VMLINUX_IOCTL_TABLE_H
 #define NTRACE_VMLINUX_IOCTL_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
 
@@ -60,6 +61,9 @@ extern const size_t ioctl_row_count;
 
 /* The row of a full command number, or NULL. */
 const struct ioctl_row *ioctl_row_find(uint32_t cmd);
+
+/* Whether a driver has the request, "2.24" or "2.30". */
+bool ioctl_row_in_driver(const struct ioctl_row *row, const char *driver);
 
 /* Attribute name of a role ("bytes", "handle", ...), or NULL for NONE. */
 const char *ioctl_role_attribute(enum ioctl_role role);

@@ -330,6 +330,105 @@ struct neuron_host_device_id_to_rid_map {
 	uint32_t host_did_to_rid_map[64];
 };
 
+/* DEVICE_GET_ALL_APPS_INFO: this, and behind it `size` (out, at most `capacity`) of the next. */
+struct neuron_apps_info {
+	uint16_t flags; /* NEURON_APPS_... */
+	uint16_t pad0;
+	uint32_t capacity;
+	uint32_t size;
+	uint32_t pad1;
+};
+struct neuron_app_info {
+	int32_t pid;
+	uint8_t nc_lock_map; /* bit c: holds the lock of core c, of the first four */
+	uint8_t uuid[4][32];
+	uint8_t pad[3];
+	uint64_t host_mem_size;
+	uint64_t device_mem_size;
+};
+#define NEURON_APPS_NC_LOCKS 1u
+#define NEURON_APPS_MEMORY 2u
+#define NEURON_MAX_PROCESSES 16u /* attached to a device */
+
+/* ACQUIRE_NEURON_DS, RELEASE_NEURON_DS */
+struct neuron_ds_info {
+	int32_t pid; /* 0: the caller's own, made if it is not there */
+	uint32_t pad0;
+	uint64_t mmap_offset; /* out */
+	uint32_t size;	      /* out */
+	uint32_t pad1;
+};
+#define NEURON_DS_BYTES 262144u
+
+struct neuron_nc_pid_state_dump {
+	uint32_t size;
+	uint32_t nc_id; /* core of the machine, whatever device was opened */
+	uint32_t filter_log_owner;
+	uint32_t log_dump_limit;
+};
+
+struct neuron_hbm_scrub_start {
+	uint32_t nc_id;
+	uint32_t hbm_index;
+	uint32_t axi_port;
+	uint32_t init_val;
+};
+
+struct neuron_hbm_scrub_wait {
+	uint32_t nc_id;
+	uint32_t hbm_index;
+};
+
+/* GET_LOGICAL_TO_PHYSICAL_NC_MAP: at map, a u32 count and max_map_entries entries. */
+struct neuron_get_nc_map {
+	uint64_t map; /* out */
+	uint32_t max_map_entries;
+	uint32_t mapping_version;
+};
+struct neuron_nc_map_entry {
+	uint32_t device_id;
+	uint32_t device_nc_idx;
+};
+
+struct neuron_pod_info {
+	uint16_t sz; /* in: of this structure */
+	uint8_t pod_type;
+	uint8_t pod_id[256];
+	uint8_t pod_sz;
+};
+
+/* POD_STATUS is the first 268 bytes, POD_STATUS_V2 all. */
+struct neuron_pod_status {
+	uint16_t sz; /* in: of the form */
+	uint8_t pod_id[256];
+	uint16_t pad0;
+	uint32_t state; /* enum neuron_pod_state */
+	uint8_t pod_type;
+	uint8_t pod_sz;
+	int8_t node_id; /* -1: none */
+	uint8_t pad1;
+	uint32_t mode;
+	uint32_t modes_supported;
+};
+
+/* POD_CTRL is the first 16 bytes, POD_CTRL_V2 all. */
+struct neuron_pod_ctrl {
+	uint16_t sz; /* in: of the form */
+	uint16_t pad;
+	uint32_t ctrl;
+	uint32_t timeout;
+	uint32_t state; /* out */
+	uint32_t mode;
+};
+
+enum neuron_pod_state {
+	NEURON_POD_NOT_STARTED = 0,
+	NEURON_POD_IN_PROGRESS = 1,
+	NEURON_POD_ULTRASERVER = 2,
+	NEURON_POD_FAILED = 3,
+	NEURON_POD_SINGLE_NODE = 4,
+};
+
 enum neuron_cinit_state {
 	NEURON_CINIT_STARTED = 1,
 	NEURON_CINIT_COMPLETED = 2,
@@ -342,6 +441,7 @@ enum neuron_nq_dev_type { NEURON_NQ_DEV_CORE = 0, NEURON_NQ_DEV_TOP_SP = 1 };
 /* feature_flags1 of DRIVER_INFO_GET */
 #define NEURON_FEATURE_BIG_CORE_MAPS (1ull << 3)
 #define NEURON_FEATURE_ALLOC_TYPE (1ull << 4)
+#define NEURON_FEATURE_HBM_SCRUB (1ull << 5)
 #define NEURON_FEATURE_ALLOC64 (1ull << 6)
 #define NEURON_FEATURE_ALLOC_WITH_PA (1ull << 10)
 
@@ -372,5 +472,14 @@ NEURON_ARG_SIZE(device_bdf_ext, 16);
 NEURON_ARG_SIZE(device_info, 80);
 NEURON_ARG_SIZE(device_driver_info, 24);
 NEURON_ARG_SIZE(host_device_id_to_rid_map, 260);
+NEURON_ARG_SIZE(apps_info, 16);
+NEURON_ARG_SIZE(app_info, 152);
+NEURON_ARG_SIZE(ds_info, 24);
+NEURON_ARG_SIZE(nc_pid_state_dump, 16);
+NEURON_ARG_SIZE(hbm_scrub_start, 16);
+NEURON_ARG_SIZE(get_nc_map, 16);
+NEURON_ARG_SIZE(pod_info, 260);
+NEURON_ARG_SIZE(pod_status, 276);
+NEURON_ARG_SIZE(pod_ctrl, 20);
 
 #endif

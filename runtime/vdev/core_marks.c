@@ -62,6 +62,16 @@ void vdev_marks_give(
 	pthread_mutex_unlock(&marks->lock);
 }
 
+pid_t vdev_marks_owner(struct vdev_marks *marks, unsigned core)
+{
+	pid_t owner;
+
+	pthread_mutex_lock(&marks->lock);
+	owner = marks->owner[core];
+	pthread_mutex_unlock(&marks->lock);
+	return owner;
+}
+
 void vdev_marks_give_all(struct vdev_marks *marks, pid_t tgid)
 {
 	pthread_mutex_lock(&marks->lock);

@@ -40,6 +40,9 @@ int vdev_marks_take(struct vdev_marks *marks, pid_t tgid, unsigned base, unsigne
 void vdev_marks_give(
 	struct vdev_marks *marks, pid_t tgid, unsigned base, const uint64_t *map, unsigned bits);
 
+/* Owner of a core of the machine, below VDEV_MARKS_MAX; 0: nobody. */
+pid_t vdev_marks_owner(struct vdev_marks *marks, unsigned core);
+
 /* Clears all of tgid's. */
 void vdev_marks_give_all(struct vdev_marks *marks, pid_t tgid);
 

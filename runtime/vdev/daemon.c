@@ -316,8 +316,8 @@ static void say_virtual(const struct daemon *d)
 	if (!d->options->quiet)
 		fprintf(stderr,
 			"ntrace-vdev: VIRTUAL: %u %s device%s, %u NeuronCore%s each, at %s\n",
-			c->devices, c->arch->device_name, c->devices == 1 ? "" : "s", c->cores,
-			c->cores == 1 ? "" : "s", d->root.path);
+			c->devices, c->instance->family->device_name, c->devices == 1 ? "" : "s",
+			c->cores, c->cores == 1 ? "" : "s", d->root.path);
 }
 
 /* Serves in this thread until the watching one ends it. */

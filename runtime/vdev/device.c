@@ -15,43 +15,6 @@
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
 
-/* Addresses and counts are the driver's; so are the names, which sysfs shows. */
-const struct vdev_arch vdev_archs[] = {
-	{
-		.option = "v2",
-		.number = 2,
-		.default_cores = 2,
-		.engines = 34,
-		.compat_min = 5,
-		.compat_max = 7,
-		.arch_type = "NDv2",
-		.nc_arch_type = "NCv2",
-		.instance_type = "Trn1",
-		.device_name = "Trainium1",
-		.hbm_count = 2,
-		.hbm_base = {0, 0x1000000000ull},
-		.host_bit = 0x100000000000ull,
-		.bar_bytes = {1ull << 30, 32ull << 30},
-	},
-	{
-		.option = "v3",
-		.number = 3,
-		.default_cores = 8,
-		.engines = 132,
-		.compat_min = 10,
-		.compat_max = 11,
-		.arch_type = "NDv3",
-		.nc_arch_type = "NCv3",
-		.instance_type = "Trn2",
-		.device_name = "Trainium2",
-		.hbm_count = 4,
-		.hbm_base = {0, 0x4000000000ull, 0x800000000000ull, 0x804000000000ull},
-		.host_bit = 0x400000000000ull,
-		.bar_bytes = {4ull << 30, 256ull << 30},
-	},
-};
-const size_t vdev_arch_count = sizeof(vdev_archs) / sizeof(vdev_archs[0]);
-
 /* ---- life -------------------------------------------------------------------------------- */
 
 static void core_create(struct vdev_core *core, struct vdev_device *device, unsigned index)
@@ -268,17 +231,19 @@ uint32_t vdev_reset_cores(struct vdev_device *device, uint32_t core_map)
 
 /* ---- what it looks like ------------------------------------------------------------------ */
 
-unsigned vdev_neighbours(const struct vdev *vdev, unsigned index, uint32_t neighbours[4])
+/* Who has marked what: the device's own bitmap. */
+static void print_marks(FILE *f, struct vdev_marks *marks)
 {
-	unsigned first = index & ~15u, row = index / 4 % 4, column = index % 4;
+	unsigned marked = 0;
 
-	if (vdev->config.devices % 16)
-		return 0;
-	neighbours[0] = first + (row + 3) % 4 * 4 + column;
-	neighbours[1] = first + row * 4 + (column + 1) % 4;
-	neighbours[2] = first + row * 4 + (column + 3) % 4;
-	neighbours[3] = first + (row + 1) % 4 * 4 + column;
-	return 4;
+	pthread_mutex_lock(&marks->lock);
+	for (unsigned i = 0; i < marks->cores; i++)
+		marked += marks->owner[i] != 0;
+	fprintf(f, "marked_cores %u\n", marked);
+	for (unsigned i = 0; i < marks->cores; i++)
+		if (marks->owner[i])
+			fprintf(f, "mark.%u %d\n", i, (int)marks->owner[i]);
+	pthread_mutex_unlock(&marks->lock);
 }
 
 char *vdev_stats_text(struct vdev *vdev, size_t *ret_size)
@@ -297,6 +262,7 @@ char *vdev_stats_text(struct vdev *vdev, size_t *ret_size)
 	fprintf(f, "open_handles %" PRIdFAST64 "\n", atomic_load(&c->open_handles));
 	fprintf(f, "allocations %" PRIdFAST64 "\n", atomic_load(&c->allocations));
 	fprintf(f, "allocated_bytes %" PRIdFAST64 "\n", atomic_load(&c->allocated_bytes));
+	print_marks(f, &vdev->marks);
 	for (size_t i = 0; i < ioctl_row_count; i++) {
 		uint_fast64_t n = atomic_load(&c->by_request[i]);
 

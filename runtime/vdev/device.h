@@ -21,6 +21,8 @@
 #include <sys/types.h>
 
 #include "runtime/vdev/core_marks.h"
+#include "runtime/vdev/rules.h"
+#include "runtime/vdev/shapes.h"
 
 #define VDEV_MAX_DEVICES 64u
 #define VDEV_MAX_CORES 8u
@@ -35,29 +37,16 @@ struct vdev_memory; /* memory.h */
 struct vdev_launch; /* exec.h */
 struct vdev;
 
-/* What differs between generations. */
-struct vdev_arch {
-	const char *option; /* --arch */
-	uint32_t number;
-	uint32_t default_cores;
-	uint32_t engines;
-	uint32_t compat_min, compat_max;
-	const char *arch_type, *nc_arch_type, *instance_type, *device_name;
-	unsigned hbm_count;
-	uint64_t hbm_base[4];
-	uint64_t host_bit;
-	uint64_t bar_bytes[2]; /* registers, device memory */
-};
-extern const struct vdev_arch vdev_archs[];
-extern const size_t vdev_arch_count;
-
 struct vdev_config {
-	const struct vdev_arch *arch;
+	const struct vdev_instance *instance; /* generation and product; its devices do not count */
+	const struct vdev_driver *driver;
 	unsigned devices;
 	unsigned cores; /* per device */
 	uint64_t memory_bytes;
 	uint64_t latency_us; /* before each launch */
-	const char *driver_version;
+	const char *driver_version, *instance_id;
+	uint32_t compat_min, compat_max;
+	struct vdev_rules rules;
 };
 
 struct vdev_process {
@@ -116,6 +105,7 @@ struct vdev_device {
 	uint64_t core_nq[VDEV_MAX_CORES][VDEV_NQ_TYPES][VDEV_NQ_ENGINES];
 	uint64_t top_sp_nq[VDEV_MAX_TOP_SP][VDEV_NQ_TYPES][VDEV_NQ_ENGINES];
 	uint32_t resets;
+	bool scrubbed[4]; /* per HBM: HBM_SCRUB_START without its _WAIT */
 };
 
 struct vdev_counters {
@@ -143,6 +133,11 @@ void vdev_stop(struct vdev *vdev);
 /* No request may run any more. */
 void vdev_destroy(struct vdev *vdev);
 
+static inline const struct vdev_arch *vdev_arch_of(const struct vdev *vdev)
+{
+	return vdev->config.instance->family->arch;
+}
+
 /* Device time of a core now. */
 uint64_t vdev_core_clock_ps(const struct vdev_core *core);
 
@@ -160,9 +155,6 @@ uint32_t vdev_reset_cores(struct vdev_device *device, uint32_t core_map);
 
 /* Gives up a queue's memory and forgets it; device->lock held. */
 void vdev_queue_clear(struct vdev_queue *queue);
-
-/* Neighbours on the 4 x 4 torus; how many (0 or 4). */
-unsigned vdev_neighbours(const struct vdev *vdev, unsigned index, uint32_t neighbours[4]);
 
 /* The "name value" lines of the stats file; the caller frees. NULL: no memory. */
 char *vdev_stats_text(struct vdev *vdev, size_t *ret_size);

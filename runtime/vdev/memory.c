@@ -141,8 +141,9 @@ static int memory_insert(struct vdev_device *device, pid_t caller,
 	const struct vdev_memory_wish *wish, struct vdev_memory *memory)
 {
 	const struct vdev_config *config = &device->vdev->config;
-	unsigned space = wish->host ? HOST_SPACE : wish->hbm % config->arch->hbm_count;
-	uint64_t base = wish->host ? config->arch->host_bit : config->arch->hbm_base[space];
+	const struct vdev_arch *arch = vdev_arch_of(device->vdev);
+	unsigned space = wish->host ? HOST_SPACE : wish->hbm % arch->hbm_count;
+	uint64_t base = wish->host ? arch->host_bit : arch->hbm_base[space];
 	size_t slot;
 	int r;
 
@@ -160,6 +161,7 @@ static int memory_insert(struct vdev_device *device, pid_t caller,
 	memory->device = device;
 	memory->owner = wish->owner;
 	memory->host = wish->host;
+	memory->hbm = space;
 	memory->handle = slot + 1;
 	device->memories[slot] = vdev_memory_ref(memory);
 	device->used_bytes += memory->mapped_size;
@@ -244,4 +246,46 @@ int vdev_memory_free(struct vdev_device *device, pid_t caller, uint64_t handle)
 		vdev_memory_free_locked(device, handle);
 	pthread_mutex_unlock(&device->lock);
 	return memory && memory->owner == caller ? 0 : -EINVAL;
+}
+
+void vdev_memory_used_locked(
+	const struct vdev_device *device, pid_t owner, uint64_t *ret_host, uint64_t *ret_device)
+{
+	*ret_host = *ret_device = 0;
+	for (size_t i = 0; i < device->memory_slots; i++) {
+		const struct vdev_memory *m = device->memories[i];
+
+		if (m && m->owner == owner)
+			*(m->host ? ret_host : ret_device) += m->size;
+	}
+}
+
+/* Reference to the memory of that HBM in the first slot from *slot on, and *slot behind it. */
+static struct vdev_memory *next_in_hbm(struct vdev_device *device, unsigned hbm, size_t *slot)
+{
+	struct vdev_memory *found = NULL;
+
+	pthread_mutex_lock(&device->lock);
+	while (!found && *slot < device->memory_slots) {
+		struct vdev_memory *m = device->memories[(*slot)++];
+
+		if (m && !m->host && m->hbm == hbm)
+			found = vdev_memory_ref(m);
+	}
+	pthread_mutex_unlock(&device->lock);
+	return found;
+}
+
+void vdev_memory_scrub(struct vdev_device *device, unsigned hbm, uint32_t word)
+{
+	struct vdev_memory *memory;
+	size_t slot = 0;
+
+	while ((memory = next_in_hbm(device, hbm, &slot))) {
+		uint32_t *words = (uint32_t *)(void *)memory->map; /* whole pages */
+
+		for (uint64_t i = 0; i < memory->mapped_size / sizeof(*words); i++)
+			words[i] = word;
+		vdev_memory_put(memory);
+	}
 }

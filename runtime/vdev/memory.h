@@ -30,6 +30,7 @@ struct vdev_memory {
 	uint64_t address; /* device address; says nothing but where it is not */
 	pid_t owner;	  /* 0: the device */
 	bool host;
+	unsigned hbm; /* meaningless in host memory */
 };
 
 struct vdev_memory_wish {
@@ -59,6 +60,13 @@ struct vdev_memory *vdev_memory_get_locked(
 	struct vdev_device *device, pid_t caller, uint64_t handle);
 void vdev_memory_free_locked(struct vdev_device *device, uint64_t handle);
 void vdev_memory_free_owner_locked(struct vdev_device *device, pid_t owner);
+
+/* Bytes that a process has allocated, as asked. */
+void vdev_memory_used_locked(
+	const struct vdev_device *device, pid_t owner, uint64_t *ret_host, uint64_t *ret_device);
+
+/* Writes `word` all over what is allocated in one HBM, whoever it belongs to. */
+void vdev_memory_scrub(struct vdev_device *device, unsigned hbm, uint32_t word);
 
 /* The bytes [offset, offset + size), or NULL when some are outside. */
 uint8_t *vdev_memory_at(const struct vdev_memory *memory, uint64_t offset, uint64_t size);

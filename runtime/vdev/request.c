@@ -5,7 +5,9 @@
 #include <asm/ioctl.h>
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/vdev/user_memory.h"
 
 /* So many may wait in requests at once; above that answer -EBUSY, so that opens, closes and
@@ -17,6 +19,8 @@ static const struct vdev_request *const tables[] = {
 	vdev_requests_memory,
 	vdev_requests_core,
 	vdev_requests_queue,
+	vdev_requests_process,
+	vdev_requests_machine,
 };
 
 static vdev_request_fn find_answer(uint32_t cmd)
@@ -26,6 +30,40 @@ static vdev_request_fn find_answer(uint32_t cmd)
 			if (r->cmd == cmd)
 				return r->answer;
 	return NULL;
+}
+
+int vdev_answer_nothing(struct vdev_call *call, void *arg)
+{
+	(void)call;
+	(void)arg;
+	return 0;
+}
+
+/* In short steps, so that a signal to the caller and the end of the device are seen. */
+static int delay(struct vdev *vdev, const struct vdev_ioctl *io, uint32_t ms)
+{
+	uint64_t end = clock_boot().ns + ms * 1000000ull;
+
+	while (clock_boot().ns < end) {
+		struct timespec step = {.tv_nsec = 2000000};
+
+		if (atomic_load(&vdev->stopping) ||
+			(io->interrupted && io->interrupted(io->context)))
+			return -EINTR;
+		nanosleep(&step, NULL);
+	}
+	return 0;
+}
+
+/* nth: how many of this request there have been.  1: it is to be answered. */
+static int obey(
+	struct vdev *vdev, const struct vdev_ioctl *io, const struct vdev_rule *rule, uint64_t nth)
+{
+	int r = rule->absent ? -EINVAL : rule->delay_ms ? delay(vdev, io, rule->delay_ms) : 0;
+
+	if (r < 0)
+		return r;
+	return rule->error && (!rule->nth || rule->nth == nth) ? -rule->error : 1;
 }
 
 /* The driver keys on the caller's tgid; a forked child on an inherited handle is a stranger. */
@@ -63,6 +101,7 @@ static int answer(struct vdev *vdev, struct vdev_ioctl *io, const struct ioctl_r
 		.device = io->handle->device,
 		.row = row,
 		.tid = io->tid,
+		.address = io->arg,
 		.interrupted = io->interrupted,
 		.context = io->context,
 	};
@@ -88,23 +127,34 @@ static int answer(struct vdev *vdev, struct vdev_ioctl *io, const struct ioctl_r
 	return r < 0 ? r : result;
 }
 
+static int handle(struct vdev *vdev, struct vdev_ioctl *io, const struct ioctl_row *row)
+{
+	size_t i = (size_t)(row - ioctl_rows);
+	uint64_t nth = atomic_fetch_add(&vdev->counters.by_request[i], 1) + 1;
+	int r = -EBUSY;
+
+	if (atomic_fetch_add(&vdev->requests_running, 1) < MAX_RUNNING) {
+		r = obey(vdev, io, &vdev->config.rules.row[i], nth);
+		if (r == 1)
+			r = answer(vdev, io, row);
+	}
+	atomic_fetch_sub(&vdev->requests_running, 1);
+	return r;
+}
+
 void vdev_ioctl(struct vdev *vdev, struct vdev_ioctl *io)
 {
 	struct vdev_counters *counters = &vdev->counters;
 	const struct ioctl_row *row = ioctl_row_find(io->cmd);
 
-	atomic_fetch_add(&counters->ioctls, 1);
-	atomic_fetch_add(
-		row ? &counters->by_request[row - ioctl_rows] : &counters->unknown_ioctls, 1);
 	io->reply_size = 0;
-	if (!row)
+	atomic_fetch_add(&counters->ioctls, 1);
+	if (row) {
+		io->result = handle(vdev, io, row);
+	} else {
+		atomic_fetch_add(&counters->unknown_ioctls, 1);
 		io->result = -EINVAL;
-	else if (atomic_fetch_add(&vdev->requests_running, 1) >= MAX_RUNNING)
-		io->result = -EBUSY;
-	else
-		io->result = answer(vdev, io, row);
-	if (row)
-		atomic_fetch_sub(&vdev->requests_running, 1);
+	}
 	if (io->result < 0)
 		atomic_fetch_add(&counters->ioctl_errors, 1);
 }

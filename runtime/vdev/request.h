@@ -2,7 +2,8 @@
 /*
  * request.h - one ioctl on a device, from the caller's argument to the answer.
  *
- * vdev_ioctl() finds the request by its full number, checks handle and caller as the driver does,
+ * vdev_ioctl() finds the request by its full number, obeys its rule (rules.h), checks handle and
+ * caller as the driver does,
  * fetches the argument structure from the caller, calls the one function that answers this
  * request, and puts the structure back where the request has outputs.  It knows nothing of FUSE.
  *
@@ -21,7 +22,7 @@
 #include "runtime/vdev/device.h"
 #include "vmlinux/ioctl_table.h"
 
-#define VDEV_ARG_MAX 264u /* largest argument of a request that is implemented */
+#define VDEV_ARG_MAX 280u /* largest argument of a request that is implemented */
 
 /* An open file of a device. */
 struct vdev_handle {
@@ -36,7 +37,8 @@ struct vdev_call {
 	struct vdev_device *device;
 	const struct ioctl_row *row;
 	pid_t tid, tgid;
-	bool write_back; /* set by the answering function: the argument has outputs */
+	uint64_t address; /* of the argument in the caller */
+	bool write_back;  /* set by the answering function: the argument has outputs */
 	bool (*interrupted)(void *context);
 	void *context;
 };
@@ -69,10 +71,15 @@ struct vdev_request {
 	vdev_request_fn answer;
 };
 
+/* For what is accepted and changes nothing here. */
+int vdev_answer_nothing(struct vdev_call *call, void *arg);
+
 /* One table per file; ended by answer NULL. */
 extern const struct vdev_request vdev_requests_info[];
 extern const struct vdev_request vdev_requests_memory[];
 extern const struct vdev_request vdev_requests_core[];
 extern const struct vdev_request vdev_requests_queue[];
+extern const struct vdev_request vdev_requests_process[];
+extern const struct vdev_request vdev_requests_machine[];
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request_info.c - requests that say what the device is: versions, addresses, registers,
- * messages.
+ * request_info.c - requests that say what the device is and what drives it: versions,
+ * registers, messages.
  *
  * Revision 255 is what the driver calls "qemu": no silicon.  feature_flags1 has only bits of what
  * this device really does.
@@ -23,12 +23,13 @@
 
 static int device_info(struct vdev_call *call, void *arg)
 {
-	const struct vdev_arch *arch = call->vdev->config.arch;
+	const struct vdev_config *config = &call->vdev->config;
+	const struct vdev_arch *arch = vdev_arch_of(call->vdev);
 	struct neuron_device_info *a = arg;
 
 	*a = (struct neuron_device_info){.architecture = arch->number, .revision = REVISION_QEMU};
-	a->connected_device_count =
-		vdev_neighbours(call->vdev, call->device->index, a->connected_devices);
+	a->connected_device_count = vdev_neighbours(config->instance->family, config->devices,
+		call->device->index, a->connected_devices);
 	for (unsigned i = 0; i < 2; i++) {
 		a->bar_address[i] = BAR_ADDRESS(i);
 		a->bar_size[i] = arch->bar_bytes[i];
@@ -41,7 +42,7 @@ static int device_basic_info(struct vdev_call *call, void *arg)
 {
 	struct neuron_device_basic_info *a = arg;
 
-	a->architecture = call->vdev->config.arch->number;
+	a->architecture = vdev_arch_of(call->vdev)->number;
 	a->revision = REVISION_QEMU;
 	call->write_back = true;
 	return 0;
@@ -51,10 +52,21 @@ static int compatible_version(struct vdev_call *call, void *arg)
 {
 	struct neuron_compatible_version *a = arg;
 
-	a->max = call->vdev->config.arch->compat_max;
-	a->min = call->vdev->config.arch->compat_min;
+	a->max = call->vdev->config.compat_max;
+	a->min = call->vdev->config.compat_min;
 	call->write_back = true;
 	return 0;
+}
+
+/* What this device does, as far as its driver has a word for it. */
+static uint64_t features(const struct vdev *vdev)
+{
+	const struct vdev_driver *driver = vdev->config.driver;
+	uint64_t known = vdev_arch_of(vdev)->number == 2 ? driver->features_v2 : driver->features;
+
+	return known & (NEURON_FEATURE_BIG_CORE_MAPS | NEURON_FEATURE_ALLOC_TYPE |
+			       NEURON_FEATURE_HBM_SCRUB | NEURON_FEATURE_ALLOC64 |
+			       NEURON_FEATURE_ALLOC_WITH_PA);
 }
 
 static int driver_info_get(struct vdev_call *call, void *arg)
@@ -62,12 +74,11 @@ static int driver_info_get(struct vdev_call *call, void *arg)
 	struct neuron_device_driver_info *a = arg;
 
 	*a = (struct neuron_device_driver_info){
-		.architecture = call->vdev->config.arch->number,
+		.architecture = vdev_arch_of(call->vdev)->number,
 		.revision = REVISION_QEMU,
 		.version = 0,
 		.size = sizeof(*a),
-		.feature_flags1 = NEURON_FEATURE_BIG_CORE_MAPS | NEURON_FEATURE_ALLOC_TYPE |
-				  NEURON_FEATURE_ALLOC64 | NEURON_FEATURE_ALLOC_WITH_PA,
+		.feature_flags1 = features(call->vdev),
 	};
 	call->write_back = true;
 	return 0;
@@ -78,76 +89,6 @@ static int driver_info_set(struct vdev_call *call, void *arg)
 	(void)call;
 	(void)arg;
 	return -ENOTSUPP_DRIVER;
-}
-
-/* PCI places that such machines do not use. */
-static uint32_t bus_of(uint32_t index)
-{
-	return 0xa0u + index;
-}
-
-static int device_bdf(struct vdev_call *call, void *arg)
-{
-	struct neuron_device_bdf *a = arg;
-
-	a->bus_number = bus_of(call->device->index);
-	a->slot = 0;
-	a->func = 0;
-	call->write_back = true;
-	return 0;
-}
-
-static int device_bdf_ext(struct vdev_call *call, void *arg)
-{
-	struct neuron_device_bdf_ext *a = arg;
-
-	if (a->nd_index >= call->vdev->config.devices)
-		return -EINVAL;
-	a->domain = 0;
-	a->bus_number = bus_of(a->nd_index);
-	a->slot = 0;
-	a->func = 0;
-	call->write_back = true;
-	return 0;
-}
-
-static int host_device_id(struct vdev_call *call, void *arg)
-{
-	uint32_t *id = arg;
-
-	*id = call->device->index;
-	call->write_back = true;
-	return 0;
-}
-
-static int host_device_id_to_rid_map(struct vdev_call *call, void *arg)
-{
-	struct neuron_host_device_id_to_rid_map *a = arg;
-
-	memset(a, 0, sizeof(*a));
-	a->count = call->vdev->config.devices;
-	for (uint32_t i = 0; i < a->count; i++)
-		a->host_did_to_rid_map[i] = i;
-	call->write_back = true;
-	return 0;
-}
-
-static int device_app_pid(struct vdev_call *call, void *arg)
-{
-	int32_t *pid = arg;
-
-	pthread_mutex_lock(&call->device->lock);
-	*pid = call->device->processes[0].tgid;
-	pthread_mutex_unlock(&call->device->lock);
-	call->write_back = true;
-	return 0;
-}
-
-static int nothing(struct vdev_call *call, void *arg)
-{
-	(void)call;
-	(void)arg;
-	return 0;
 }
 
 /* ---- registers --------------------------------------------------------------------------- */
@@ -285,13 +226,8 @@ const struct vdev_request vdev_requests_info[] = {
 	{NEURON_IOCTL_COMPATIBLE_VERSION, compatible_version},
 	{NEURON_IOCTL_DRIVER_INFO_GET, driver_info_get},
 	{NEURON_IOCTL_DRIVER_INFO_SET, driver_info_set},
-	{NEURON_IOCTL_DEVICE_BDF, device_bdf},
-	{NEURON_IOCTL_DEVICE_BDF_EXT, device_bdf_ext},
-	{NEURON_IOCTL_HOST_DEVICE_ID, host_device_id},
-	{NEURON_IOCTL_HOST_DEVICE_ID_TO_RID_MAP, host_device_id_to_rid_map},
-	{NEURON_IOCTL_DEVICE_APP_PID, device_app_pid},
-	{NEURON_IOCTL_DEVICE_INIT, nothing},
-	{NEURON_IOCTL_DEVICE_RELEASE, nothing},
+	{NEURON_IOCTL_DEVICE_INIT, vdev_answer_nothing},
+	{NEURON_IOCTL_DEVICE_RELEASE, vdev_answer_nothing},
 	{NEURON_IOCTL_BAR_READ, bar_read},
 	{NEURON_IOCTL_POST_METRIC, post_metric},
 	{NEURON_IOCTL_PRINTK, print_message},

@@ -196,6 +196,39 @@ static int mem_set64(struct vdev_call *call, void *arg)
 	return fill(call, a->mem_handle, a->offset, a->size, a->value);
 }
 
+/* ---- scrub: done when START returns ------------------------------------------------------ */
+
+/* The driver says -1 for an HBM that is not there, and for a wait without a start.  It allocates
+ * for the caller, without a look whether that is attached (and runs into a BUG). */
+static int hbm_scrub_start(struct vdev_call *call, void *arg)
+{
+	const struct neuron_hbm_scrub_start *a = arg;
+
+	if (a->hbm_index >= vdev_arch_of(call->vdev)->hbm_count)
+		return -EPERM;
+	if (!vdev_attached(call->device, call->tgid))
+		return -EACCES;
+	vdev_memory_scrub(call->device, a->hbm_index, a->init_val);
+	pthread_mutex_lock(&call->device->lock);
+	call->device->scrubbed[a->hbm_index] = true;
+	pthread_mutex_unlock(&call->device->lock);
+	return 0;
+}
+
+static int hbm_scrub_wait(struct vdev_call *call, void *arg)
+{
+	const struct neuron_hbm_scrub_wait *a = arg;
+	bool scrubbed;
+
+	if (a->hbm_index >= vdev_arch_of(call->vdev)->hbm_count)
+		return -EPERM;
+	pthread_mutex_lock(&call->device->lock);
+	scrubbed = call->device->scrubbed[a->hbm_index];
+	call->device->scrubbed[a->hbm_index] = false;
+	pthread_mutex_unlock(&call->device->lock);
+	return scrubbed ? 0 : -EPERM;
+}
+
 /* ---- questions --------------------------------------------------------------------------- */
 
 static int mem_get_pa(struct vdev_call *call, void *arg)
@@ -256,6 +289,8 @@ const struct vdev_request vdev_requests_memory[] = {
 	{NEURON_IOCTL_MEM_BUF_COPY64, mem_buf_copy64},
 	{NEURON_IOCTL_MEMSET, mem_set},
 	{NEURON_IOCTL_MEMSET64, mem_set64},
+	{NEURON_IOCTL_HBM_SCRUB_START, hbm_scrub_start},
+	{NEURON_IOCTL_HBM_SCRUB_WAIT, hbm_scrub_wait},
 	{NEURON_IOCTL_MEM_GET_PA, mem_get_pa},
 	{NEURON_IOCTL_MEM_GET_INFO, mem_get_info},
 	{NEURON_IOCTL_MEM_GET_EXTENDED_INFO, mem_get_extended_info},

@@ -179,18 +179,11 @@ static int notifications_queue_info(struct vdev_call *call, void *arg)
 
 static struct vdev_queue *find_queue(struct vdev_device *device, uint32_t engine, uint32_t queue)
 {
-	const struct vdev_config *config = &device->vdev->config;
-
 	if (engine == VDEV_EXEC_ENGINE)
-		return queue < config->cores ? &device->exec_queues[queue] : NULL;
-	if (engine < config->arch->engines && queue < VDEV_QUEUES_PER_ENGINE)
+		return queue < device->vdev->config.cores ? &device->exec_queues[queue] : NULL;
+	if (engine < vdev_arch_of(device->vdev)->engines && queue < VDEV_QUEUES_PER_ENGINE)
 		return &device->queues[engine][queue];
 	return NULL;
-}
-
-static bool known_engine(const struct vdev_call *call, uint32_t engine)
-{
-	return engine == VDEV_EXEC_ENGINE || engine < call->vdev->config.arch->engines;
 }
 
 /* device->lock held.  Handle 0 is no memory. */
@@ -356,18 +349,12 @@ static int dma_queue_get_state(struct vdev_call *call, void *arg)
 	return r < 0 ? r : vdev_user_write(call->tid, a->rx, &rx, sizeof(rx));
 }
 
-static int dma_eng_init(struct vdev_call *call, void *arg)
+/* DMA_ENG_INIT, DMA_ENG_SET_STATE: the number of the engine is the first word of both. */
+static int check_engine(struct vdev_call *call, void *arg)
 {
 	const struct neuron_dma_eng_init *a = arg;
 
-	return known_engine(call, a->eng_id) ? 0 : -EINVAL;
-}
-
-static int dma_eng_set_state(struct vdev_call *call, void *arg)
-{
-	const struct neuron_dma_eng_set_state *a = arg;
-
-	return known_engine(call, a->eng_id) ? 0 : -EINVAL;
+	return find_queue(call->device, a->eng_id, 0) ? 0 : -EINVAL;
 }
 
 /* The driver says -ENOIOCTLCMD, which the kernel turns into this. */
@@ -378,21 +365,15 @@ static int dma_quiesce_queues(struct vdev_call *call, void *arg)
 	return -ENOTTY;
 }
 
-static int notifications_destroy_v1(struct vdev_call *call, void *arg)
-{
-	(void)call;
-	(void)arg;
-	return 0;
-}
-
 const struct vdev_request vdev_requests_queue[] = {
 	{NEURON_IOCTL_NOTIFICATIONS_INIT_V1, notifications_init_v1},
 	{NEURON_IOCTL_NOTIFICATIONS_INIT_V2, notifications_init_v2},
 	{NEURON_IOCTL_NOTIFICATIONS_INIT_WITH_REALLOC_V2, notifications_init_with_realloc_v2},
-	{NEURON_IOCTL_NOTIFICATIONS_DESTROY_V1, notifications_destroy_v1},
+	{NEURON_IOCTL_NOTIFICATIONS_DESTROY_V1, vdev_answer_nothing},
 	{NEURON_IOCTL_NOTIFICATIONS_QUEUE_INFO, notifications_queue_info},
-	{NEURON_IOCTL_DMA_ENG_INIT, dma_eng_init},
-	{NEURON_IOCTL_DMA_ENG_SET_STATE, dma_eng_set_state},
+	{NEURON_IOCTL_THROTTLING_NOTIFICATIONS, vdev_answer_nothing},
+	{NEURON_IOCTL_DMA_ENG_INIT, check_engine},
+	{NEURON_IOCTL_DMA_ENG_SET_STATE, check_engine},
 	{NEURON_IOCTL_DMA_QUEUE_INIT, dma_queue_init},
 	{NEURON_IOCTL_DMA_QUEUE_RELEASE, dma_queue_release},
 	{NEURON_IOCTL_DMA_QUEUE_COPY_START, dma_queue_copy_start},

@@ -39,6 +39,18 @@ static char *text_version(struct vdev *vdev, const struct vdev_node *node, size_
 	return format_text(ret_size, "%s\n", vdev->config.driver_version);
 }
 
+static char *text_product(struct vdev *vdev, const struct vdev_node *node, size_t *ret_size)
+{
+	(void)node;
+	return format_text(ret_size, "%s\n", vdev->config.instance->type);
+}
+
+static char *text_asset_tag(struct vdev *vdev, const struct vdev_node *node, size_t *ret_size)
+{
+	(void)node;
+	return format_text(ret_size, "%s\n", vdev->config.instance_id);
+}
+
 /* The driver writes no newline here. */
 static char *text_core_count(struct vdev *vdev, const struct vdev_node *node, size_t *ret_size)
 {
@@ -48,11 +60,16 @@ static char *text_core_count(struct vdev *vdev, const struct vdev_node *node, si
 
 static char *text_connected(struct vdev *vdev, const struct vdev_node *node, size_t *ret_size)
 {
-	uint32_t n[4];
+	uint32_t n[VDEV_MAX_NEIGHBOURS];
+	unsigned count = vdev_neighbours(
+		vdev->config.instance->family, vdev->config.devices, node->device, n);
+	char list[16 * VDEV_MAX_NEIGHBOURS] = "";
+	size_t used = 0;
 
-	if (!vdev_neighbours(vdev, node->device, n))
-		return format_text(ret_size, "\n");
-	return format_text(ret_size, "%u, %u, %u, %u\n", n[0], n[1], n[2], n[3]);
+	for (unsigned i = 0; i < count; i++)
+		used += (size_t)snprintf(
+			list + used, sizeof(list) - used, "%s%u", i ? ", " : "", n[i]);
+	return format_text(ret_size, "%s\n", list);
 }
 
 static char *text_minus_one(struct vdev *vdev, const struct vdev_node *node, size_t *ret_size)
@@ -71,25 +88,25 @@ static char *text_serial(struct vdev *vdev, const struct vdev_node *node, size_t
 static char *text_arch(struct vdev *vdev, const struct vdev_node *node, size_t *ret_size)
 {
 	(void)node;
-	return format_text(ret_size, "%s\n", vdev->config.arch->arch_type);
+	return format_text(ret_size, "%s\n", vdev->config.instance->family->arch_type);
 }
 
 static char *text_instance(struct vdev *vdev, const struct vdev_node *node, size_t *ret_size)
 {
 	(void)node;
-	return format_text(ret_size, "%s\n", vdev->config.arch->instance_type);
+	return format_text(ret_size, "%s\n", vdev->config.instance->family->instance_type);
 }
 
 static char *text_device_name(struct vdev *vdev, const struct vdev_node *node, size_t *ret_size)
 {
 	(void)node;
-	return format_text(ret_size, "%s\n", vdev->config.arch->device_name);
+	return format_text(ret_size, "%s\n", vdev->config.instance->family->device_name);
 }
 
 static char *text_core_arch(struct vdev *vdev, const struct vdev_node *node, size_t *ret_size)
 {
 	(void)node;
-	return format_text(ret_size, "%s\n", vdev->config.arch->nc_arch_type);
+	return format_text(ret_size, "%s\n", vdev_arch_of(vdev)->nc_arch_type);
 }
 
 /* ---- building ---------------------------------------------------------------------------- */
@@ -103,6 +120,8 @@ static const struct file_row {
 	{
 		{"stats", text_stats},
 		{"sys/module/neuron/version", text_version},
+		{"sys/class/dmi/id/product_name", text_product},
+		{"sys/class/dmi/id/board_asset_tag", text_asset_tag},
 },
   device_files[] =
 	  {

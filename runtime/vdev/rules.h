@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rules.h - which requests a device does not know, lets fail, or answers late.
+ *
+ * One rule per row of ioctl_table.def, made from the driver's version and from --without, --fail
+ * and --delay before the device starts, constant from then on.  A rule comes before everything
+ * else that a request meets, the checks of the handle too.
+ */
+#ifndef NTRACE_VDEV_RULES_H
+#define NTRACE_VDEV_RULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VDEV_MAX_DELAY_MS 3600000u
+
+enum {
+#define IOCTL(name, ...) VDEV_ROW_##name,
+#include "vmlinux/ioctl_table.def"
+#undef IOCTL
+	VDEV_ROWS,
+};
+
+struct vdev_rule {
+	bool absent;	   /* -EINVAL, like a number that nobody knows */
+	int error;	   /* positive errno, 0: none */
+	uint32_t nth;	   /* only this one fails; 0: every one */
+	uint32_t delay_ms; /* before it is answered or fails */
+};
+
+struct vdev_rules {
+	struct vdev_rule row[VDEV_ROWS];
+};
+
+/* Makes absent what a driver does not have; driver as in the column of ioctl_table.def. */
+void vdev_rules_for_driver(struct vdev_rules *rules, const char *driver);
+/* NAME[,NAME...].  False, and nothing changed, when a name is not in the table; so the next two. */
+bool vdev_rules_without(struct vdev_rules *rules, const char *list);
+/* NAME[:ERRNO[:NTH]], ERRNO a name or a number (without it EIO), NTH from 1.  The last rule for a
+ * request holds. */
+bool vdev_rules_fail(struct vdev_rules *rules, const char *text);
+/* NAME:MS */
+bool vdev_rules_delay(struct vdev_rules *rules, const char *text);
+
+#endif
