@@ -82,6 +82,8 @@ static void device_destroy(struct vdev_device *device)
 		pthread_cond_destroy(&core->wake);
 		pthread_mutex_destroy(&core->lock);
 	}
+	for (unsigned i = 0; i < VDEV_MAX_PROCESSES; i++)
+		vdev_memory_put(device->processes[i].datastore);
 	for (size_t i = 0; i < device->memory_slots; i++)
 		if (device->memories[i])
 			vdev_memory_free_locked(device, i + 1);
@@ -106,7 +108,7 @@ uint64_t vdev_core_clock_ps(const struct vdev_core *core)
 
 /* ---- processes --------------------------------------------------------------------------- */
 
-static struct vdev_process *find_process(struct vdev_device *device, pid_t tgid)
+struct vdev_process *vdev_find_process_locked(struct vdev_device *device, pid_t tgid)
 {
 	for (unsigned i = 0; i < VDEV_MAX_PROCESSES; i++)
 		if (device->processes[i].tgid == tgid)
@@ -116,7 +118,7 @@ static struct vdev_process *find_process(struct vdev_device *device, pid_t tgid)
 
 bool vdev_attached_locked(const struct vdev_device *device, pid_t tgid)
 {
-	return tgid > 0 && find_process((struct vdev_device *)(uintptr_t)device, tgid);
+	return tgid > 0 && vdev_find_process_locked((struct vdev_device *)(uintptr_t)device, tgid);
 }
 
 bool vdev_attached(struct vdev_device *device, pid_t tgid)
@@ -134,9 +136,9 @@ int vdev_attach(struct vdev_device *device, pid_t tgid)
 	struct vdev_process *process;
 
 	pthread_mutex_lock(&device->lock);
-	process = find_process(device, tgid);
+	process = vdev_find_process_locked(device, tgid);
 	if (!process)
-		process = find_process(device, 0);
+		process = vdev_find_process_locked(device, 0);
 	if (process) {
 		process->tgid = tgid;
 		process->open_count++;
@@ -184,10 +186,11 @@ void vdev_detach(struct vdev_device *device, pid_t tgid)
 	struct vdev_process *process;
 
 	pthread_mutex_lock(&device->lock);
-	process = tgid > 0 ? find_process(device, tgid) : NULL;
+	process = tgid > 0 ? vdev_find_process_locked(device, tgid) : NULL;
 	if (process && --process->open_count == 0) {
 		release_process(device, tgid);
-		process->tgid = 0;
+		vdev_memory_put(process->datastore);
+		*process = (struct vdev_process){0};
 	}
 	pthread_mutex_unlock(&device->lock);
 }

@@ -52,6 +52,7 @@ struct vdev_config {
 struct vdev_process {
 	pid_t tgid; /* 0: free slot */
 	unsigned open_count;
+	struct vdev_memory *datastore; /* datastore.h; may be NULL */
 };
 
 struct vdev_queue {
@@ -146,8 +147,9 @@ int vdev_attach(struct vdev_device *device, pid_t tgid);
 /* Undoes one attach; the last one releases what the process holds.  Nothing for a stranger. */
 void vdev_detach(struct vdev_device *device, pid_t tgid);
 bool vdev_attached(struct vdev_device *device, pid_t tgid);
-/* The same with device->lock held. */
+/* The same with device->lock held; and its row in the table, NULL when it has none. */
 bool vdev_attached_locked(const struct vdev_device *device, pid_t tgid);
+struct vdev_process *vdev_find_process_locked(struct vdev_device *device, pid_t tgid);
 
 /* NC_RESET: drops work, exec queue, rings and cinit state of the cores in the map; returns its
  * number. */

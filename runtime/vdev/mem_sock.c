@@ -3,6 +3,7 @@
 #include "runtime/vdev/mem_sock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/vdev/datastore.h"
 #include "runtime/vdev/memory.h"
 #include "runtime/vdev/vdev_abi.h"
 
@@ -49,24 +51,55 @@ static int send_answer(int fd, const struct vdev_mem_answer *answer, int memory_
 	return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+/* A descriptor through which the memory can only be read; -errno. */
+static int read_only(const struct vdev_memory *memory)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory->fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* What a process may have of a device: its own memory, rings, its own datastore, and the
+ * datastore of another to read (*ret_other).  NULL: nothing of that name. */
+static struct vdev_memory *find_memory(
+	struct vdev_device *device, pid_t tgid, uint64_t name, bool *ret_other)
+{
+	struct vdev_memory *memory = vdev_memory_get(device, tgid, name);
+	bool own = true;
+
+	if (!memory)
+		memory = vdev_datastore_get(device, tgid, name, &own);
+	*ret_other = !own;
+	return memory;
+}
+
 static int answer_request(
 	struct vdev *vdev, pid_t tgid, int fd, const struct vdev_mem_request *request)
 {
 	_cleanup_memory_ struct vdev_memory *memory = NULL;
+	_cleanup_close_ int copy = -1;
 	struct vdev_mem_answer answer = {0};
+	struct vdev_device *device;
+	bool other;
 
 	if (request->device >= vdev->config.devices)
-		answer.status = -ENODEV;
-	else if (!vdev_attached(&vdev->devices[request->device], tgid))
-		answer.status = -EACCES;
-	else
-		memory =
-			vdev_memory_get(&vdev->devices[request->device], tgid, request->mem_handle);
-	if (!memory && answer.status == 0)
-		answer.status = -EINVAL;
-	if (memory)
-		answer.size = memory->size;
-	return send_answer(fd, &answer, memory ? memory->fd : -1);
+		return send_answer(fd, &(struct vdev_mem_answer){.status = -ENODEV}, -1);
+	device = &vdev->devices[request->device];
+	if (!vdev_attached(device, tgid))
+		return send_answer(fd, &(struct vdev_mem_answer){.status = -EACCES}, -1);
+	memory = find_memory(device, tgid, request->mem_handle, &other);
+	if (!memory)
+		return send_answer(fd, &(struct vdev_mem_answer){.status = -EINVAL}, -1);
+	if (other) {
+		copy = read_only(memory);
+		if (copy < 0)
+			return send_answer(fd, &(struct vdev_mem_answer){.status = copy}, -1);
+	}
+	answer.size = memory->size;
+	return send_answer(fd, &answer, other ? copy : memory->fd);
 }
 
 /* One message per wake-up, so that nobody keeps the thread for itself. */

@@ -75,6 +75,11 @@ fail:
 	return NULL;
 }
 
+struct vdev_memory *vdev_memory_new(uint64_t size)
+{
+	return memory_create(size, size);
+}
+
 static const struct vdev_memory *overlapping(
 	const struct vdev_device *device, uint64_t address, uint64_t size)
 {

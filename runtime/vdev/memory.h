@@ -45,6 +45,9 @@ struct vdev_memory_wish {
  * put. */
 int vdev_memory_alloc(struct vdev_device *device, pid_t caller, const struct vdev_memory_wish *wish,
 	struct vdev_memory **ret);
+/* Memory that is on no list: no handle, no address, not counted.  size: whole pages.  NULL: no
+ * memory. */
+struct vdev_memory *vdev_memory_new(uint64_t size);
 /* Reference to what the handle names, or NULL when the caller may not use it. */
 struct vdev_memory *vdev_memory_get(struct vdev_device *device, pid_t caller, uint64_t handle);
 struct vdev_memory *vdev_memory_ref(struct vdev_memory *memory);

@@ -58,15 +58,25 @@ static int compatible_version(struct vdev_call *call, void *arg)
 	return 0;
 }
 
-/* What this device does, as far as its driver has a word for it. */
+/* A feature is there with its request. */
 static uint64_t features(const struct vdev *vdev)
 {
-	const struct vdev_driver *driver = vdev->config.driver;
-	uint64_t known = vdev_arch_of(vdev)->number == 2 ? driver->features_v2 : driver->features;
+	static const struct {
+		uint64_t bit;
+		unsigned row;
+	} table[] = {
+		{NEURON_FEATURE_BIG_CORE_MAPS, VDEV_ROW_CRWL_NC_RANGE_MARK_EXT0},
+		{NEURON_FEATURE_ALLOC_TYPE, VDEV_ROW_MEM_ALLOC_V2MT},
+		{NEURON_FEATURE_HBM_SCRUB, VDEV_ROW_HBM_SCRUB_START},
+		{NEURON_FEATURE_ALLOC64, VDEV_ROW_MEM_ALLOC_V2MT64},
+		{NEURON_FEATURE_ALLOC_WITH_PA, VDEV_ROW_MEM_ALLOC_V2MT64_PA},
+	};
+	uint64_t bits = 0;
 
-	return known & (NEURON_FEATURE_BIG_CORE_MAPS | NEURON_FEATURE_ALLOC_TYPE |
-			       NEURON_FEATURE_HBM_SCRUB | NEURON_FEATURE_ALLOC64 |
-			       NEURON_FEATURE_ALLOC_WITH_PA);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (!vdev->config.rules.row[table[i].row].absent)
+			bits |= table[i].bit;
+	return bits;
 }
 
 static int driver_info_get(struct vdev_call *call, void *arg)

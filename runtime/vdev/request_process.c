@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "runtime/base/file.h"
+#include "runtime/vdev/datastore.h"
 #include "runtime/vdev/memory.h"
 #include "runtime/vdev/user_memory.h"
 #include "vmlinux/neuron_args.h"
@@ -72,9 +72,31 @@ static int nc_pid_state_dump(struct vdev_call *call, void *arg)
 	return 0;
 }
 
+/* ---- datastore --------------------------------------------------------------------------- */
+
+static int acquire_neuron_ds(struct vdev_call *call, void *arg)
+{
+	struct neuron_ds_info *a = arg;
+	int r = vdev_datastore_acquire(call->device, call->tgid, a->pid, &a->mmap_offset);
+
+	a->size = NEURON_DS_BYTES;
+	call->write_back = r == 0;
+	return r;
+}
+
+static int release_neuron_ds(struct vdev_call *call, void *arg)
+{
+	const struct neuron_ds_info *a = arg;
+
+	vdev_datastore_release(call->device, call->tgid, a->pid);
+	return 0;
+}
+
 const struct vdev_request vdev_requests_process[] = {
 	{NEURON_IOCTL_DEVICE_APP_PID, device_app_pid},
 	{NEURON_IOCTL_DEVICE_GET_ALL_APPS_INFO, device_get_all_apps_info},
+	{NEURON_IOCTL_ACQUIRE_NEURON_DS, acquire_neuron_ds},
+	{NEURON_IOCTL_RELEASE_NEURON_DS, release_neuron_ds},
 	{NEURON_IOCTL_NC_PID_STATE_DUMP, nc_pid_state_dump},
 	{0, NULL},
 };

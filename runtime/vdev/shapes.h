@@ -51,8 +51,7 @@ struct vdev_driver {
 	const char *name;    /* --driver; as in the drivers column of ioctl_table.def */
 	const char *version; /* what sysfs shows */
 	uint32_t newest_arch;
-	uint64_t features_v2, features; /* all of feature_flags1 that this driver knows */
-	uint32_t newest_core_map;	/* mapping version, on V3 */
+	uint32_t newest_core_map; /* mapping version, on V3 */
 };
 
 /* NULL when there is none of that name. */

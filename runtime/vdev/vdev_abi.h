@@ -7,6 +7,7 @@
  * Tree below $NTRACE_DEVICE_ROOT:
  *   dev/neuronN                       character-device stand-ins on which ioctl(2) works
  *   sys/module/neuron/version         driver version text
+ *   sys/class/dmi/id/                 product_name: the instance type; board_asset_tag: its id
  *   sys/class/neuron_device/neuronN/  discovery attributes (core_count, connected_devices,
  *                                     info/architecture/{arch_type,instance_type,device_name})
  *   mem.sock                          hands out device memory as memfds
@@ -104,11 +105,12 @@ enum vdev_subtype { VDEV_NOTE_START = 2, VDEV_NOTE_END = 3 };
 /* ---- mem.sock ----------------------------------------------------------------------------- */
 
 /* SOCK_SEQPACKET.  One request, one answer; the answer carries the memfd when status is 0.
- * The caller must be attached to the device (SO_PEERCRED) and own the handle. */
+ * The caller must be attached to the device (SO_PEERCRED) and own the handle.  The datastore of
+ * another process comes as a descriptor that cannot be written through. */
 struct vdev_mem_request {
 	uint32_t device;
 	uint32_t pad;
-	uint64_t mem_handle;
+	uint64_t mem_handle; /* or the mmap_offset of a datastore */
 };
 struct vdev_mem_answer {
 	int32_t status; /* 0 or -errno */
