@@ -410,6 +410,7 @@ struct neuron_pod_status {
 	uint32_t mode;
 	uint32_t modes_supported;
 };
+#define NEURON_POD_STATUS_BYTES 268u
 
 /* POD_CTRL is the first 16 bytes, POD_CTRL_V2 all. */
 struct neuron_pod_ctrl {
@@ -420,6 +421,7 @@ struct neuron_pod_ctrl {
 	uint32_t state; /* out */
 	uint32_t mode;
 };
+#define NEURON_POD_CTRL_BYTES 16u
 
 enum neuron_pod_state {
 	NEURON_POD_NOT_STARTED = 0,

@@ -75,6 +75,20 @@ static struct clock_snapshot take_bracket(void)
 	return s;
 }
 
+struct timespec clock_in_ms(clockid_t id, unsigned ms)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	t.tv_sec += ms / 1000;
+	t.tv_nsec += ms % 1000 * 1000000L;
+	if (t.tv_nsec >= 1000000000L) {
+		t.tv_nsec -= 1000000000L;
+		t.tv_sec++;
+	}
+	return t;
+}
+
 struct clock_snapshot clock_snapshot_take(void)
 {
 	struct clock_snapshot best = take_bracket();

@@ -9,6 +9,7 @@
 #define NTRACE_BASE_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 struct boot_ns {
 	uint64_t ns; /* CLOCK_BOOTTIME */
@@ -38,6 +39,9 @@ int clock_check(const char **ret_name);
 
 /* Needs clock_check to have passed; cannot fail then.  0 when the clock cannot be read. */
 struct boot_ns clock_boot(void);
+
+/* The time of clock `id` that is ms milliseconds from now. */
+struct timespec clock_in_ms(clockid_t id, unsigned ms);
 
 /* Takes the tightest of a few brackets. */
 struct clock_snapshot clock_snapshot_take(void);

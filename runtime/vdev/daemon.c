@@ -225,14 +225,8 @@ static int watch_signals(struct daemon *d)
 
 static bool wait_served(struct daemon *d)
 {
-	struct timespec t;
+	struct timespec t = clock_in_ms(CLOCK_REALTIME, 10);
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_nsec += 10 * 1000000L;
-	if (t.tv_nsec >= 1000000000L) {
-		t.tv_nsec -= 1000000000L;
-		t.tv_sec++;
-	}
 	return sem_timedwait(&d->served, &t) == 0;
 }
 

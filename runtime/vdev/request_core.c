@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/clock.h"
 #include "vmlinux/neuron_args.h"
 
 /* ---- reset: done when the request returns ------------------------------------------------ */
@@ -56,14 +57,8 @@ static int always_ready(struct vdev_call *call, void *arg)
 
 static void wait_a_little(struct vdev_core *core)
 {
-	struct timespec t;
+	struct timespec t = clock_in_ms(CLOCK_MONOTONIC, 20);
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_nsec += 20 * 1000000L;
-	if (t.tv_nsec >= 1000000000L) {
-		t.tv_nsec -= 1000000000L;
-		t.tv_sec++;
-	}
 	pthread_cond_timedwait(&core->wake, &core->lock, &t);
 }
 

@@ -52,35 +52,38 @@ static int mem_alloc(struct vdev_call *call, void *arg)
 		a->mem_handle, &address);
 }
 
+/* V2, and the newer forms, which begin the same way. */
+static struct vdev_memory_wish wish_of(const struct vdev_call *call, const void *arg)
+{
+	const struct neuron_mem_alloc_v2 *a = arg;
+
+	return (struct vdev_memory_wish){
+		.size = a->size,
+		.align = a->align,
+		.host = a->host_memory,
+		.hbm = a->dram_channel,
+		.owner = call->tgid,
+	};
+}
+static_assert(offsetof(struct neuron_mem_alloc_v2, dram_channel) ==
+		      offsetof(struct neuron_mem_alloc_v2mt, dram_channel),
+	"common beginning");
+
 static int mem_alloc_v2(struct vdev_call *call, void *arg)
 {
 	const struct neuron_mem_alloc_v2 *a = arg;
+	struct vdev_memory_wish wish = wish_of(call, a);
 	uint64_t address;
 
-	return allocate(call,
-		&(struct vdev_memory_wish){
-			.size = a->size,
-			.align = a->align,
-			.host = a->host_memory,
-			.hbm = a->dram_channel,
-			.owner = call->tgid,
-		},
-		a->mem_handle, &address);
+	return allocate(call, &wish, a->mem_handle, &address);
 }
 
 /* V2MT, V2MT64 and V2MT64_PA differ in length and in that the last says the address. */
 static int mem_alloc_v2mt(struct vdev_call *call, void *arg)
 {
 	struct neuron_mem_alloc_v2mt *a = arg;
-	int r = allocate(call,
-		&(struct vdev_memory_wish){
-			.size = a->size,
-			.align = a->align,
-			.host = a->host_memory,
-			.hbm = a->dram_channel,
-			.owner = call->tgid,
-		},
-		a->mem_handle, &a->pa);
+	struct vdev_memory_wish wish = wish_of(call, a);
+	int r = allocate(call, &wish, a->mem_handle, &a->pa);
 
 	call->write_back = r == 0 && call->row->cmd == NEURON_IOCTL_MEM_ALLOC_V2MT64_PA;
 	return r;

@@ -9,6 +9,7 @@
 #include "runtime/vdev/request.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "runtime/base/file.h"
@@ -135,37 +136,39 @@ static int notifications_init_v1(struct vdev_call *call, void *arg)
 		&a->mmap_offset, NULL);
 }
 
+/* V2, and the form with realloc, which begins the same way. */
+static struct ring_wish wish_of(const void *arg)
+{
+	const struct neuron_notifications_init_v2 *a = arg;
+
+	return (struct ring_wish){
+		.dev_type = a->nq_dev_type,
+		.dev_id = a->nq_dev_id,
+		.type = a->nq_type,
+		.engine = a->engine_index,
+		.size = a->size,
+		.host = a->on_host_memory,
+	};
+}
+static_assert(offsetof(struct neuron_notifications_init_v2, on_host_memory) ==
+		      offsetof(struct neuron_notifications_init_with_realloc_v2, on_host_memory),
+	"common beginning");
+
 static int notifications_init_v2(struct vdev_call *call, void *arg)
 {
 	struct neuron_notifications_init_v2 *a = arg;
+	struct ring_wish wish = wish_of(a);
 
-	return init_ring(call,
-		&(struct ring_wish){
-			.dev_type = a->nq_dev_type,
-			.dev_id = a->nq_dev_id,
-			.type = a->nq_type,
-			.engine = a->engine_index,
-			.size = a->size,
-			.host = a->on_host_memory,
-		},
-		&a->mmap_offset, &a->mem_handle);
+	return init_ring(call, &wish, &a->mmap_offset, &a->mem_handle);
 }
 
 static int notifications_init_with_realloc_v2(struct vdev_call *call, void *arg)
 {
 	struct neuron_notifications_init_with_realloc_v2 *a = arg;
+	struct ring_wish wish = wish_of(a);
 
-	return init_ring(call,
-		&(struct ring_wish){
-			.dev_type = a->nq_dev_type,
-			.dev_id = a->nq_dev_id,
-			.type = a->nq_type,
-			.engine = a->engine_index,
-			.size = a->size,
-			.host = a->on_host_memory,
-			.force = a->force_alloc_mem,
-		},
-		&a->mmap_offset, &a->mem_handle);
+	wish.force = a->force_alloc_mem;
+	return init_ring(call, &wish, &a->mmap_offset, &a->mem_handle);
 }
 
 static int notifications_queue_info(struct vdev_call *call, void *arg)

@@ -11,6 +11,12 @@
 
 enum { V2, V3, V4 };
 
+#define LIKE_V3                                                                 \
+	.default_cores = 8, .engines = 132, .compat_min = 10, .compat_max = 11, \
+	.has_core_map = true, .hbm_count = 4,                                   \
+	.hbm_base = {0, 0x4000000000ull, 0x800000000000ull, 0x804000000000ull}, \
+	.host_bit = 0x400000000000ull, .bar_bytes = {4ull << 30, 256ull << 30}
+
 /* V4 is what its driver takes over from V3.  Inferred: the compatibility range (inherited, never
  * seen on a device) and the texts "NDv4", "NCv4", "Trn3", "Trainium3" (by the pattern of the
  * others). */
@@ -33,31 +39,15 @@ static const struct vdev_arch archs[] = {
 		{
 			.option = "v3",
 			.number = 3,
-			.default_cores = 8,
-			.engines = 132,
-			.compat_min = 10,
-			.compat_max = 11,
 			.nc_arch_type = "NCv3",
-			.has_core_map = true,
-			.hbm_count = 4,
-			.hbm_base = {0, 0x4000000000ull, 0x800000000000ull, 0x804000000000ull},
-			.host_bit = 0x400000000000ull,
-			.bar_bytes = {4ull << 30, 256ull << 30},
+			LIKE_V3,
 		},
 	[V4] =
 		{
 			.option = "v4",
 			.number = 4,
-			.default_cores = 8,
-			.engines = 132,
-			.compat_min = 10,
-			.compat_max = 11,
 			.nc_arch_type = "NCv4",
-			.has_core_map = true,
-			.hbm_count = 4,
-			.hbm_base = {0, 0x4000000000ull, 0x800000000000ull, 0x804000000000ull},
-			.host_bit = 0x400000000000ull,
-			.bar_bytes = {4ull << 30, 256ull << 30},
+			LIKE_V3,
 		},
 };
 
