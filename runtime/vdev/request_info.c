@@ -209,25 +209,28 @@ static int bar_read(struct vdev_call *call, void *arg)
 
 /* ---- messages that go nowhere ------------------------------------------------------------ */
 
-static int swallow(const struct vdev_call *call, uint64_t buffer, uint64_t size)
-{
-	uint8_t text[512];
-
-	return vdev_user_read(call->tid, buffer, text, size < sizeof(text) ? size : sizeof(text));
-}
-
 static int post_metric(struct vdev_call *call, void *arg)
 {
 	const struct neuron_post_metric *a = arg;
+	uint8_t data[512];
 
-	return swallow(call, a->data, a->data_size);
+	return vdev_user_read(call->tid, a->data, data,
+		a->data_size < sizeof(data) ? a->data_size : sizeof(data));
 }
 
+/* At most 512 bytes, the last one 0. */
 static int print_message(struct vdev_call *call, void *arg)
 {
 	const struct neuron_printk *a = arg;
+	char text[512];
+	int r;
 
-	return swallow(call, a->buffer, a->size);
+	if (a->size > sizeof(text))
+		return -EFAULT;
+	r = vdev_user_read(call->tid, a->buffer, text, a->size);
+	if (r < 0)
+		return r;
+	return a->size == 0 || text[a->size - 1] ? -EBADMSG : 0;
 }
 
 const struct vdev_request vdev_requests_info[] = {

@@ -170,6 +170,33 @@ TEST("vdev: owners of marks are counted in stats and named in the log on demand"
 	CHECK_STR(text, want);
 }
 
+TEST("vdev: a message for the kernel log is a string of at most 512 bytes", "[vdev]")
+{
+	NEED_VDEV();
+	static char text[600];
+	static const struct {
+		unsigned size;
+		char last;
+		int result;
+	} rows[] = {
+		{512, 0, 0}, {1, 0, 0}, {513, 0, -EFAULT}, {512, 'x', -EBADMSG}, {0, 0, -EBADMSG}};
+	_run_ struct vdev_run run = {0};
+	_cleanup_close_ int query = -1;
+
+	REQUIRE(vdev_run_start(&run, NULL));
+	query = vdev_open(&run, 0, O_WRONLY);
+	REQUIRE(query >= 0);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct neuron_printk arg = {.buffer = (uintptr_t)text, .size = rows[i].size};
+
+		test_info("%u bytes", rows[i].size);
+		memset(text, 'x', sizeof(text));
+		if (rows[i].size)
+			text[rows[i].size - 1] = rows[i].last;
+		CHECK_EQ(vdev_call(query, NEURON_IOCTL_PRINTK, &arg), rows[i].result);
+	}
+}
+
 /* ---- datastore --------------------------------------------------------------------------- */
 
 struct reader {
