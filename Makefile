@@ -58,9 +58,11 @@ BPF_SRC   := $(wildcard bpf/*.bpf.c)
 SKEL_H    := $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/gen/bpf/%.skel.h)
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-CORE_SRC  := $(wildcard proto/*.c vmlinux/*.c runtime/base/*.c runtime/trace/*.c runtime/record/*.c)
+# The calls of nrt_sys_trace.h are the library's alone.
+CORE_SRC  := $(filter-out runtime/trace/sys_trace%,$(wildcard proto/*.c vmlinux/*.c runtime/base/*.c \
+	runtime/trace/*.c runtime/record/*.c))
 NRT_SRC   := $(wildcard runtime/lifecycle/*.c runtime/log/*.c runtime/device/*.c runtime/exec/*.c \
-	runtime/profile/*.c)
+	runtime/profile/*.c runtime/trace/sys_trace*.c)
 VDEV_SRC  := $(wildcard runtime/vdev/*.c)
 AGENT_SRC := $(wildcard agent/*.c agent/collect/*.c agent/output/*.c agent/serve/*.c)
 UNIT_SRC  := $(wildcard tests/unit/*.c)

@@ -244,25 +244,59 @@ static NRT_STATUS no_place(const char *call)
 	return NRT_INVALID;
 }
 
-NRT_STATUS nrt_get_model_vnc_count(const nrt_model_t *model, uint32_t *vnc_count)
+/* A number that is 1 for every model. */
+static NRT_STATUS answer_one(const char *call, const nrt_model_t *model, uint32_t *ret)
 {
-	NRT_STATUS status = api_enter(__func__);
+	NRT_STATUS status = api_enter(call);
 	struct object *o;
 
 	if (status)
 		return status;
-	status = vnc_count ? object_get(model, OBJECT_MODEL, &o) : no_place(__func__);
+	status = ret ? object_get_for(call, model, OBJECT_MODEL, &o) : no_place(call);
 	if (!status) {
-		*vnc_count = 1;
+		*ret = 1;
 		object_put(o);
 	}
 	api_leave();
 	return status;
 }
 
+NRT_STATUS nrt_get_model_vnc_count(const nrt_model_t *model, uint32_t *vnc_count)
+{
+	return answer_one(__func__, model, vnc_count);
+}
+
 NRT_STATUS nrt_get_model_nc_count(const nrt_model_t *model, uint32_t *nc_count)
 {
-	return nrt_get_model_vnc_count(model, nc_count);
+	return answer_one(__func__, model, nc_count);
+}
+
+/* As many at once as a core runs: one. */
+NRT_STATUS nrt_get_model_instance_count(nrt_model_t *model, uint32_t *instance_count)
+{
+	return answer_one(__func__, model, instance_count);
+}
+
+NRT_STATUS nrt_get_model_info(const nrt_model_t *model, nrt_model_info_t *info, size_t info_size_in,
+	size_t *info_size_out)
+{
+	NRT_STATUS status = api_enter(__func__);
+	struct object *o;
+
+	if (status)
+		return status;
+	status = info && info_size_out ? object_get(model, OBJECT_MODEL, &o) : no_place(__func__);
+	if (!status && info_size_in < sizeof(*info)) {
+		log_error(TAG, "Size is < %zu", sizeof(*info));
+		status = NRT_INVALID;
+		object_put(o);
+	} else if (!status) {
+		*info = (nrt_model_info_t){.vnc = ((const struct nrt_model *)o)->nc};
+		*info_size_out = sizeof(*info);
+		object_put(o);
+	}
+	api_leave();
+	return status;
 }
 
 /* One block: the array, then the shapes that it points to. */

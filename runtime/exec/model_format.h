@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <nrt/nrt.h>
+#include <nrt/nrt_experimental.h>
 
 #include "runtime/vdev/vdev_abi.h"
 

@@ -225,3 +225,59 @@ size_t nrt_tensor_get_size(const nrt_tensor_t *tensor)
 	api_leave();
 	return size;
 }
+
+void *nrt_tensor_get_va(const nrt_tensor_t *tensor)
+{
+	struct object *o;
+	void *va = NULL;
+
+	if (api_enter(__func__))
+		return NULL;
+	if (object_get(tensor, OBJECT_TENSOR, &o) == NRT_SUCCESS) {
+		va = ((const struct nrt_tensor *)o)->host; /* NULL for a device tensor */
+		object_put(o);
+	}
+	api_leave();
+	return va;
+}
+
+static NRT_STATUS describe_memory(
+	const struct nrt_tensor *t, nrt_tensor_device_allocation_info_t *ret)
+{
+	if (t->placement != NRT_TENSOR_PLACEMENT_DEVICE) {
+		log_error(TAG, "Tensor '%s' is not in device memory", t->name);
+		return NRT_INVALID;
+	}
+	if (!t->memory.address) {
+		log_error(TAG, "Tensor '%s': this driver does not say where memory lies", t->name);
+		return NRT_FAILURE;
+	}
+	*ret = (nrt_tensor_device_allocation_info_t){
+		.physical_address = t->memory.address,
+		.size = t->memory.size,
+		.hbm_index = (int)t->memory.core->hbm,
+	};
+	return NRT_SUCCESS;
+}
+
+NRT_STATUS nrt_tensor_get_device_allocation_info(
+	const nrt_tensor_t *tensor, nrt_tensor_device_allocation_info_t *alloc_info)
+{
+	NRT_STATUS status = api_enter(__func__);
+	struct object *o;
+
+	if (status)
+		return status;
+	if (!alloc_info) {
+		log_error(TAG, "No place for the answer (NULL)");
+		status = NRT_INVALID;
+	}
+	if (!status)
+		status = object_get(tensor, OBJECT_TENSOR, &o);
+	if (!status) {
+		status = describe_memory((const struct nrt_tensor *)o, alloc_info);
+		object_put(o);
+	}
+	api_leave();
+	return status;
+}

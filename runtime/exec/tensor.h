@@ -5,7 +5,7 @@
 #ifndef NTRACE_EXEC_TENSOR_H
 #define NTRACE_EXEC_TENSOR_H
 
-#include <nrt/nrt.h>
+#include <nrt/nrt_experimental.h>
 
 #include "runtime/exec/memory.h"
 #include "runtime/exec/object.h"

@@ -7,7 +7,6 @@
  */
 #include "runtime/lifecycle/runtime.h"
 
-#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,18 +18,6 @@
 #define TAG "NRT"
 #define VERSION_MIN_SIZE 160u /* up to the git hash */
 #define VERSION_HASH_SIZE 200u
-
-static_assert(sizeof(nrt_version_t) == 224, "nrt_version_t");
-static_assert(offsetof(nrt_version_t, rt_detail) == 32, "rt_detail");
-static_assert(offsetof(nrt_version_t, git_hash) == VERSION_MIN_SIZE, "git_hash");
-static_assert(sizeof(nrt_tensor_info_t) == 296, "nrt_tensor_info_t");
-static_assert(offsetof(nrt_tensor_info_t, usage) == 256, "usage");
-static_assert(offsetof(nrt_tensor_info_t, size) == 264, "size");
-static_assert(offsetof(nrt_tensor_info_t, dtype) == 272, "dtype");
-static_assert(offsetof(nrt_tensor_info_t, shape) == 280, "shape");
-static_assert(offsetof(nrt_tensor_info_t, ndim) == 288, "ndim");
-static_assert(offsetof(nrt_tensor_info_array_t, tensor_array) == 8, "tensor_array");
-static_assert(sizeof(NRT_STATUS) == 4, "NRT_STATUS");
 
 /* Cores this process has, 0 outside of nrt_init and nrt_close.  Survives a fork. */
 static _Atomic uint32_t visible_cores;

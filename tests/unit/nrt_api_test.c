@@ -16,49 +16,6 @@
 
 /* ---- without a device --------------------------------------------------------------------- */
 
-static int uninitialised(void *arg)
-{
-	struct place *p = arg;
-	nrt_tensor_t *t = (nrt_tensor_t *)p;
-	nrt_tensor_set_t *set = NULL;
-	nrt_model_t *m = NULL;
-	uint32_t n;
-	char byte;
-
-	WANT(enter(p) == 0);
-	WANT_STATUS(lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, 1, "", &t),
-		NRT_UNINITIALIZED);
-	WANT(said(p, "ERROR   NRT:nrt_tensor_allocate                      NRT uninitialized\n"));
-	WANT_STATUS(lib.nrt_tensor_read(t, &byte, 0, 1), NRT_UNINITIALIZED);
-	WANT_STATUS(lib.nrt_tensor_write(t, &byte, 0, 1), NRT_UNINITIALIZED);
-	WANT(lib.nrt_tensor_get_size(t) == 0);
-	WANT_STATUS(lib.nrt_allocate_tensor_set(&set), NRT_UNINITIALIZED);
-	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(set, "a", t), NRT_UNINITIALIZED);
-	WANT_STATUS(lib.nrt_get_tensor_from_tensor_set(set, "a", &t), NRT_UNINITIALIZED);
-	WANT_STATUS(lib.nrt_load("x", 1, 0, 1, &m), NRT_UNINITIALIZED);
-	WANT_STATUS(lib.nrt_unload(m), NRT_UNINITIALIZED);
-	WANT_STATUS(lib.nrt_execute(m, set, set), NRT_UNINITIALIZED);
-	WANT_STATUS(lib.nrt_get_model_vnc_count(m, &n), NRT_UNINITIALIZED);
-	WANT_STATUS(lib.nrt_get_model_nc_count(m, &n), NRT_UNINITIALIZED);
-	WANT_STATUS(lib.nrt_get_model_tensor_info(m, NULL), NRT_UNINITIALIZED);
-	WANT_STATUS(lib.nrt_free_model_tensor_info(NULL), NRT_SUCCESS);
-	lib.nrt_tensor_free(&t);
-	lib.nrt_destroy_tensor_set(&set);
-	lib.nrt_close();
-	WANT(said(p, "nrt_close "));
-	return 0;
-}
-
-TEST("nrt: before nrt_init every call says so", "[nrt]")
-{
-	struct place p;
-
-	REQUIRE_LIBRARY();
-	REQUIRE(place_open(&p));
-	CHECK_EQ(scratch_child(uninitialised, &p), 0);
-	place_close(&p);
-}
-
 static int no_device(void *arg)
 {
 	struct place *p = arg;

@@ -17,7 +17,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <nrt/nrt.h>
+#include <nrt/ndebug_stream.h>
+#include <nrt/nec.h>
+#include <nrt/nrt_async.h>
+#include <nrt/nrt_async_sendrecv.h>
+#include <nrt/nrt_experimental.h>
+#include <nrt/nrt_profile.h>
+#include <nrt/nrt_sys_trace.h>
 
 #include "tests/shim/shim.h"
 #include "tests/unit/programs.h"
@@ -45,35 +51,10 @@ static int complaint_fd __attribute__((unused)) =
 
 /* ---- the library -------------------------------------------------------------------------- */
 
-#define CALLS(X)                          \
-	X(nrt_init)                       \
-	X(nrt_close)                      \
-	X(nrt_get_version)                \
-	X(nrt_get_total_nc_count)         \
-	X(nrt_get_total_vnc_count)        \
-	X(nrt_get_visible_nc_count)       \
-	X(nrt_get_visible_vnc_count)      \
-	X(nrt_tensor_allocate)            \
-	X(nrt_tensor_free)                \
-	X(nrt_tensor_read)                \
-	X(nrt_tensor_write)               \
-	X(nrt_tensor_get_size)            \
-	X(nrt_allocate_tensor_set)        \
-	X(nrt_destroy_tensor_set)         \
-	X(nrt_add_tensor_to_tensor_set)   \
-	X(nrt_get_tensor_from_tensor_set) \
-	X(nrt_load)                       \
-	X(nrt_unload)                     \
-	X(nrt_execute)                    \
-	X(nrt_get_model_nc_count)         \
-	X(nrt_get_model_vnc_count)        \
-	X(nrt_get_model_tensor_info)      \
-	X(nrt_free_model_tensor_info)
-
 static struct {
-#define X(name) __typeof__(&(name)) name;
-	CALLS(X)
-#undef X
+#define NRT_CALL(name, node, returns, state) __typeof__(&(name)) name;
+#include "tests/unit/nrt_calls.def"
+#undef NRT_CALL
 } lib __attribute__((unused));
 
 /* A scratch directory, perhaps with a virtual device in it. */
@@ -95,11 +76,11 @@ static inline int enter(const struct place *p)
 		dprintf(complaint_fd, "%s\n", dlerror());
 	WANT(so != NULL);
 	WANT(dup2(log, 2) == 2);
-#define X(name)                                            \
+#define NRT_CALL(name, node, returns, state)               \
 	lib.name = (__typeof__(lib.name))dlsym(so, #name); \
 	WANT(lib.name != NULL);
-	CALLS(X)
-#undef X
+#include "tests/unit/nrt_calls.def"
+#undef NRT_CALL
 	setenv("NTRACE_DEVICE_ROOT", p->device.pid ? p->device.root : p->scratch.dir, 1);
 	return 0;
 }

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <nrt/nrt.h>
+#include <nrt/nrt_experimental.h>
 
 struct options {
 	unsigned executions, threads, elements, pause_us;

@@ -12,6 +12,11 @@
 extern "C" {
 #endif
 
+/* Stands before every call that the library exports. */
+#ifndef NRT_API
+#define NRT_API __attribute__((visibility("default")))
+#endif
+
 typedef enum {
 	NRT_SUCCESS = 0,
 	NRT_FAILURE = 1,	/* none of the following */
@@ -44,6 +49,10 @@ typedef enum {
 	NRT_EXEC_HW_ERR_REPAIRABLE_HBM_UE = 1205,
 	NRT_NETWORK_PROXY_FAILURE = 1206,
 } NRT_STATUS;
+
+/* The name of a status, "UNKNOWN" for what is none.  Not in the library, nor in the vendor's: programs bring
+ * their own under this name. */
+const char *nrt_get_status_as_str(NRT_STATUS status);
 
 #ifdef __cplusplus
 }

@@ -14,10 +14,6 @@
 extern "C" {
 #endif
 
-#ifndef NRT_API
-#define NRT_API __attribute__((visibility("default")))
-#endif
-
 #define RT_VERSION_DETAIL_LEN 128
 #define GIT_HASH_LEN 64
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * collectives.c - what several workers do together, as far as one worker can do it.
+ *
+ * There is no network: with one worker a barrier is passed at once and a gathering is a copy; more
+ * than one is refused.  Nothing is kept, so joining a communicator only checks who wants to.
+ */
+#include <string.h>
+
+#include <nrt/nrt_experimental.h>
+
+#include "runtime/lifecycle/absent.h"
+#include "runtime/lifecycle/runtime.h"
+#include "runtime/log/log.h"
+
+#define TAG "NRT"
+
+/* Is this worker all that there are?  Between api_enter and api_leave. */
+static NRT_STATUS check_alone(
+	const char *call, atomic_bool *said, int32_t vnc, uint32_t id, uint32_t count)
+{
+	if (!runtime_core(vnc) || id >= count) {
+		log_write(LOG_LEVEL_ERROR, TAG, call, "There is no core %d, or no worker %u of %u",
+			vnc, id, count);
+		return NRT_INVALID;
+	}
+	if (count == 1)
+		return NRT_SUCCESS;
+	return absent_inside(
+		call, said, ABSENT_UNSUPPORTED "there are no collectives over several workers");
+}
+
+static NRT_STATUS join(
+	const char *call, atomic_bool *said, int32_t vnc, uint32_t id, uint32_t count)
+{
+	NRT_STATUS status = api_enter(call);
+
+	if (status)
+		return status;
+	status = check_alone(call, said, vnc, id, count);
+	api_leave();
+	return status;
+}
+
+NRT_STATUS nrt_build_global_comm(int32_t vnc, uint32_t g_device_id, uint32_t g_device_count)
+{
+	static atomic_bool said;
+
+	return join(__func__, &said, vnc, g_device_id, g_device_count);
+}
+
+NRT_STATUS nrt_cc_global_comm_init(uint32_t vnc, uint32_t g_device_id, uint32_t g_device_count)
+{
+	static atomic_bool said;
+
+	return join(
+		__func__, &said, vnc > INT32_MAX ? -1 : (int32_t)vnc, g_device_id, g_device_count);
+}
+
+NRT_STATUS nrt_barrier(int32_t vnc, uint32_t g_device_id, uint32_t g_device_count)
+{
+	static atomic_bool said;
+
+	return join(__func__, &said, vnc, g_device_id, g_device_count);
+}
+
+NRT_STATUS nrt_all_gather(int32_t vnc, uint32_t g_device_id, uint32_t g_device_count,
+	uint32_t rank_input_size, void *input, void *output)
+{
+	static atomic_bool said;
+	NRT_STATUS status = api_enter(__func__);
+
+	if (status)
+		return status;
+	status = check_alone(__func__, &said, vnc, g_device_id, g_device_count);
+	if (!status && rank_input_size && (!input || !output)) {
+		log_error(TAG, "No %s given (NULL)", input ? "output" : "input");
+		status = NRT_INVALID;
+	}
+	if (!status && rank_input_size)
+		memmove(output, input, rank_input_size);
+	api_leave();
+	return status;
+}
+
+/* Executions are over when nrt_execute returns. */
+NRT_STATUS nrt_async_drain_queued_execs(int32_t vnc_idx)
+{
+	NRT_STATUS status = api_enter(__func__);
+
+	if (status)
+		return status;
+	if (!runtime_core(vnc_idx)) {
+		log_error(TAG, "There is no core %d", vnc_idx);
+		status = NRT_INVALID;
+	}
+	api_leave();
+	return status;
+}
