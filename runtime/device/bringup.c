@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bringup.c - opening the devices of the cores that this process has reserved, and giving all back.
+ * bringup.c - the devices that this process works with, its cores, and giving all back.
  *
  * A query handle (opened write-only) negotiates and marks cores; marks live as long as that handle.
- * A working handle per device does the rest.  All of them are kept descriptors.
+ * A working handle per device does the rest; reserve.c says when it is opened.  All of them are
+ * kept descriptors.
  */
 #include "runtime/device/device.h"
 
@@ -28,7 +29,7 @@ static uint32_t memory_bank(uint32_t arch, uint32_t core)
 	return arch == DEVICE_ARCH_V2 ? core : core / 2;
 }
 
-static struct device *find_device(struct device_system *s, uint32_t index)
+struct device *device_attached(struct device_system *s, uint32_t index)
 {
 	for (uint32_t i = 0; i < s->device_count; i++)
 		if (s->devices[i].index == index)
@@ -44,12 +45,11 @@ static NRT_STATUS open_working_handle(
 	NRT_STATUS status;
 	int rc;
 
-	if (s->device_count == DEVICE_MAX_USED) {
-		log_error(TAG, "more than %u devices", DEVICE_MAX_USED);
+	if (s->device_count == CORES_MAX_DEVICES) {
+		log_error(TAG, "more than %u devices", CORES_MAX_DEVICES);
 		return NRT_INVALID;
 	}
-	d->index = index;
-	d->says_address = s->says_address;
+	*d = (struct device){.index = index, .says_address = s->says_address};
 	status = device_open_kept(s, index, O_RDWR, &d->file);
 	if (status)
 		return status;
@@ -63,7 +63,26 @@ static NRT_STATUS open_working_handle(
 	return NRT_SUCCESS;
 }
 
-static NRT_STATUS open_cores(struct device_system *s)
+NRT_STATUS device_attach(struct device_system *s, uint32_t index, struct device **ret_device)
+{
+	*ret_device = device_attached(s, index);
+	return *ret_device ? NRT_SUCCESS : open_working_handle(s, index, ret_device);
+}
+
+void device_detach_others(struct device_system *s, uint32_t first, uint32_t last)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < s->device_count; i++) {
+		if (s->devices[i].index >= first && s->devices[i].index <= last)
+			s->devices[kept++] = s->devices[i];
+		else
+			kept_fd_close(&s->devices[i].file);
+	}
+	s->device_count = kept;
+}
+
+static NRT_STATUS know_cores(struct device_system *s)
 {
 	uint32_t per_device = s->topology.cores_per_device;
 
@@ -75,13 +94,11 @@ static NRT_STATUS open_cores(struct device_system *s)
 	for (uint32_t i = 0; i < s->core_count; i++) {
 		struct device_core *core = &s->cores[i];
 		uint32_t physical = s->first_core + i;
-		uint32_t index = s->topology.first_index + physical / per_device;
-		struct device *d = find_device(s, index);
-		NRT_STATUS status = d ? NRT_SUCCESS : open_working_handle(s, index, &d);
+		NRT_STATUS status = device_attach(
+			s, s->topology.first_index + physical / per_device, &core->device);
 
 		if (status)
 			return status;
-		core->device = d;
 		core->index = physical % per_device;
 		core->hbm = memory_bank(s->arch, core->index);
 	}
@@ -132,7 +149,7 @@ NRT_STATUS device_new(const struct device_place *place, struct device_system **r
 
 NRT_STATUS device_start(struct device_system *s, bool reset)
 {
-	NRT_STATUS status = open_cores(s);
+	NRT_STATUS status = know_cores(s);
 
 	for (uint32_t i = 0; i < s->device_count && !status && reset; i++)
 		status = reset_device(s, &s->devices[i]);

@@ -21,11 +21,11 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/kept_fd.h"
+#include "runtime/device/cores.h"
+#include "runtime/device/marks.h"
 #include "runtime/device/notify.h"
 
-#define DEVICE_MAX 64u	    /* device nodes that are looked for */
-#define DEVICE_MAX_USED 32u /* devices that one process may use */
-#define DEVICE_MAX_CORES 256u
+#define DEVICE_MAX 64u /* device nodes that are looked for; cores.h says how many are used */
 
 /* Architectures, as DEVICE_BASIC_INFO numbers them. */
 enum device_arch { DEVICE_ARCH_V1 = 1, DEVICE_ARCH_V2 = 2, DEVICE_ARCH_V3 = 3, DEVICE_ARCH_V4 = 4 };
@@ -38,6 +38,7 @@ struct device_topology {
 	uint32_t device_count;
 	uint32_t first_index; /* N of the first neuronN */
 	uint32_t cores_per_device;
+	uint32_t arch;	 /* enum device_arch, as sysfs says; negotiation knows for certain */
 	bool is_virtual; /* no character devices */
 };
 
@@ -47,11 +48,12 @@ struct device_place {
 	bool allow_real;
 };
 
-/* What the caller wants; cores are counted from 0 over all devices. */
+/* What the caller wants; logical cores, counted from 0 over all devices. */
 struct device_wish {
 	bool explicit_cores; /* first_core and core_count are given */
 	uint32_t first_core;
 	uint32_t core_count; /* 0 = all */
+	uint32_t lnc_size;   /* physical cores of a logical one; 0 = the default */
 };
 
 struct device {
@@ -60,7 +62,8 @@ struct device {
 	bool says_address;   /* the driver knows MEM_ALLOC_V2MT64_PA */
 };
 
-/* A NeuronCore of this process. */
+/* A physical NeuronCore of this process.  What belongs to a logical core (queue, ring, models) is with
+ * its slot 0. */
 struct device_core {
 	struct device *device;
 	uint32_t index;		 /* within the device */
@@ -78,15 +81,29 @@ struct device_system {
 	bool is_virtual; /* no character device among those that were opened */
 	uint32_t arch;	 /* enum device_arch */
 	struct device_topology topology;
-	struct kept_fd query; /* holds the marks of the cores */
+	struct kept_fd query; /* the one query handle: the close of any drops all marks */
 	struct kept_fd link;  /* of a virtual device: hangs up when it goes */
 	bool says_address;    /* as in struct device */
-	uint32_t first_core;
-	uint32_t core_count;
+	struct marks marks;
+	uint32_t lnc_size;   /* physical cores of a logical one, 0 before device_reserve */
+	uint32_t first_core; /* physical, of the machine */
+	uint32_t core_count; /* physical, marked as this process's */
 	struct device_core *cores;
 	uint32_t device_count;
-	struct device devices[DEVICE_MAX_USED];
+	struct device devices[CORES_MAX_DEVICES]; /* with working handles */
 };
+
+/* Logical cores of this process. */
+static inline uint32_t device_logical_count(const struct device_system *s)
+{
+	return cores_logical(s->core_count, s->lnc_size);
+}
+
+/* Logical cores of the machine. */
+static inline uint32_t device_logical_total(const struct device_system *s)
+{
+	return cores_logical(s->topology.device_count * s->topology.cores_per_device, s->lnc_size);
+}
 
 /* ---- discover.c --------------------------------------------------------------------------- */
 
@@ -115,13 +132,24 @@ NRT_STATUS device_find(struct device_system *s);
 /* negotiate.c: opens the query handle, checks the driver's version text and its range of compatible
  * runtimes, asks what it can do. */
 NRT_STATUS device_negotiate(struct device_system *s);
-/* reserve.c: chooses cores and marks them. */
+/* reserve.c: chooses cores, opens their devices and marks the cores. */
 NRT_STATUS device_reserve(struct device_system *s, const struct device_wish *wish);
 void device_unreserve(struct device_system *s);
-/* bringup.c: opens the devices of the reserved cores, resets those cores. */
+/* bringup.c: knows the reserved cores, resets them. */
 NRT_STATUS device_start(struct device_system *s, bool reset);
 /* Any state from device_new on; NULL is harmless. */
 void device_shut_down(struct device_system *s);
+
+/* bringup.c: the working handle of neuron<index>, opened when it is not yet; whether it is one of ours. */
+NRT_STATUS device_attach(struct device_system *s, uint32_t index, struct device **ret_device);
+struct device *device_attached(struct device_system *s, uint32_t index);
+/* Closes the working handles of all devices but index first to last. */
+void device_detach_others(struct device_system *s, uint32_t first, uint32_t last);
+
+/* reserve.c: the size of a logical core that holds for a wish (0 = the default); NRT_INVALID, with a
+ * message, when it cannot be. */
+NRT_STATUS device_choose_size(
+	uint32_t wish, uint32_t arch, uint32_t cores_per_device, uint32_t *ret_size);
 
 /* ---- request.c ---------------------------------------------------------------------------- */
 

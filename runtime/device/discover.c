@@ -42,6 +42,22 @@ static uint32_t read_core_count(const char *root, uint32_t index)
 	return cores <= 8 ? (uint32_t)cores : 0;
 }
 
+/* "NCv3".  Where that cannot be read: the second architecture has two cores, the later ones eight. */
+static uint32_t read_arch(const char *root, uint32_t index, uint32_t cores)
+{
+	_cleanup_free_ char *text = NULL;
+	uint32_t arch;
+	char path[96];
+
+	(void)snprintf(path, sizeof(path),
+		"/sys/class/neuron_device/neuron%u/neuron_core0/info/architecture/arch_type",
+		index);
+	text = device_read_text(root, path);
+	if (text && sscanf(text, "NCv%u", &arch) == 1)
+		return arch;
+	return cores <= 2 ? DEVICE_ARCH_V2 : DEVICE_ARCH_V3;
+}
+
 static NRT_STATUS refuse_real(const char *root, uint32_t index)
 {
 	log_error(TAG,
@@ -97,6 +113,7 @@ NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topo
 			t.first_index);
 		return NRT_INVALID;
 	}
+	t.arch = read_arch(root, t.first_index, t.cores_per_device);
 	*ret = t;
 	return NRT_SUCCESS;
 }

@@ -135,14 +135,15 @@ static NRT_STATUS choose_core(int32_t vnc, uint32_t *ret_nc)
 	if (vnc != -1) {
 		if (!runtime_core(vnc)) {
 			log_error(TAG, "There is no core %d; this process has %u", vnc,
-				d->core_count);
+				device_logical_count(d));
 			return NRT_INVALID;
 		}
 		*ret_nc = (uint32_t)vnc;
 		return NRT_SUCCESS;
 	}
-	for (uint32_t i = 1; i < d->core_count; i++)
-		if (atomic_load(&d->cores[i].models) < atomic_load(&d->cores[best].models))
+	for (uint32_t i = 1; i < device_logical_count(d); i++)
+		if (atomic_load(&runtime_core((int32_t)i)->models) <
+			atomic_load(&runtime_core((int32_t)best)->models))
 			best = i;
 	*ret_nc = best;
 	return NRT_SUCCESS;

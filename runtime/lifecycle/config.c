@@ -198,11 +198,8 @@ NRT_STATUS config_read(struct config *ret)
 
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
 		status = worse(status, read_setting(&settings[i], &c));
-	/* One physical core per logical core is all that this library has. */
-	if (c.logical_size != 1 || c.virtual_size != 1) {
-		log_error(TAG, "only LNC Size of 1 is supported");
-		status = worse(status, NRT_INVALID);
-	}
+	if (!c.lnc_size)
+		c.lnc_size = c.virtual_size;
 	if (status == NRT_SUCCESS)
 		*ret = c;
 	return status;

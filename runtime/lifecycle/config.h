@@ -21,8 +21,9 @@ struct config {
 	const char *device_root; /* "" = the machine's own */
 	bool allow_device;
 	struct config_cores visible_cores;
-	uint32_t core_count;		     /* of NEURON_RT_NUM_CORES; 0 = all */
-	uint32_t logical_size, virtual_size; /* two names of one setting: 1 */
+	uint32_t core_count;   /* of NEURON_RT_NUM_CORES; 0 = all */
+	uint32_t lnc_size;     /* physical cores of a logical one; 0 = not set */
+	uint32_t virtual_size; /* the same by its older name, in lnc_size when that is not set */
 	bool reset_cores;
 	uint32_t exec_timeout_s;
 };

@@ -55,13 +55,16 @@ static NRT_STATUS look_up(uint32_t *ret_visible, uint32_t *ret_total)
 {
 	struct device_topology t;
 	struct config c;
+	uint32_t size;
 	NRT_STATUS status = config_read(&c);
 
 	if (!status)
 		status = device_discover(c.device_root, c.allow_device, &t);
+	if (!status)
+		status = device_choose_size(c.lnc_size, t.arch, t.cores_per_device, &size);
 	if (status)
 		return status;
-	*ret_total = t.device_count * t.cores_per_device;
+	*ret_total = cores_logical(t.device_count * t.cores_per_device, size);
 	*ret_visible = *ret_total;
 	if (c.visible_cores.count || c.core_count)
 		*ret_visible = c.visible_cores.count ? c.visible_cores.count : c.core_count;

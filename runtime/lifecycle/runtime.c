@@ -83,7 +83,9 @@ struct device_core *runtime_core(int32_t vnc)
 {
 	struct device_system *d = lib.runtime.devices;
 
-	return vnc >= 0 && (uint32_t)vnc < d->core_count ? &d->cores[vnc] : NULL;
+	if (vnc < 0 || (uint32_t)vnc >= device_logical_count(d))
+		return NULL;
+	return &d->cores[cores_physical((uint32_t)vnc, d->lnc_size)];
 }
 
 static void after_fork_in_child(void)
@@ -133,8 +135,9 @@ static void say_cores(const struct device_system *s)
 	log_info(TAG, "Instance info:: device count:%u cores per device:%u architecture:V%u%s",
 		s->topology.device_count, s->topology.cores_per_device, s->arch,
 		s->is_virtual ? " VIRTUAL" : "");
-	log_info(TAG, "LNC info: first lnc %u last lnc %u first pnc %u last pnc %u", s->first_core,
-		s->first_core + s->core_count - 1, s->first_core,
+	log_info(TAG, "LNC info: first lnc %u last lnc %u first pnc %u last pnc %u",
+		cores_logical(s->first_core, s->lnc_size),
+		cores_logical(s->first_core + s->core_count - 1, s->lnc_size), s->first_core,
 		s->first_core + s->core_count - 1);
 }
 
@@ -147,6 +150,7 @@ static NRT_STATUS bring_up(const struct config *config)
 		.first_core = config->visible_cores.first,
 		.core_count = config->visible_cores.count ? config->visible_cores.count
 							  : config->core_count,
+		.lnc_size = config->lnc_size,
 	};
 	struct device_system *s = NULL;
 	NRT_STATUS status = device_new(&place, &s);
@@ -191,9 +195,8 @@ static NRT_STATUS init_locked(void)
 		return status;
 	}
 	lib.runtime.exec_timeout_s = config.exec_timeout_s;
-	info_set_cores(lib.runtime.devices->core_count,
-		lib.runtime.devices->topology.device_count *
-			lib.runtime.devices->topology.cores_per_device);
+	info_set_cores(device_logical_count(lib.runtime.devices),
+		device_logical_total(lib.runtime.devices));
 	start_tracing(lib.runtime.devices->is_virtual);
 	atomic_store(&lib.state, STATE_INIT);
 	return NRT_SUCCESS;

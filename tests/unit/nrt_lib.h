@@ -201,8 +201,9 @@ static inline void with_device(int (*fn)(void *), const char *const options[])
 	place_close(&p);
 }
 
-static const char *const two_cores[] __attribute__((unused)) = {"--cores=2", NULL};
+/* Logical ones, of two physical cores each. */
+static const char *const two_cores[] __attribute__((unused)) = {"--cores=4", NULL};
 static const char *const small_memory[]
-	__attribute__((unused)) = {"--cores=2", "--memory=8M", NULL};
+	__attribute__((unused)) = {"--cores=4", "--memory=8M", NULL};
 
 #endif

@@ -111,8 +111,7 @@ TEST("config: nothing is set, and every setting has its initial value", "[config
 	CHECK(!c.allow_device);
 	CHECK_EQ(c.visible_cores.count, 0);
 	CHECK_EQ(c.core_count, 0);
-	CHECK_EQ(c.logical_size, 1);
-	CHECK_EQ(c.virtual_size, 1);
+	CHECK_EQ(c.lnc_size, 0);
 	CHECK(c.reset_cores);
 	CHECK_EQ(c.exec_timeout_s, 30);
 }
@@ -134,8 +133,8 @@ TEST("config: a malformed value is an error, and nothing is taken from the rest"
 		{"NEURON_RT_NUM_CORES", "513", NRT_INVALID},
 		{"NEURON_RT_NUM_CORES", "-1", NRT_INVALID},
 		{"NEURON_LOGICAL_NC_CONFIG", "1", NRT_SUCCESS},
-		{"NEURON_LOGICAL_NC_CONFIG", "2", NRT_INVALID},
-		{"NEURON_RT_VIRTUAL_CORE_SIZE", "2", NRT_INVALID},
+		{"NEURON_LOGICAL_NC_CONFIG", "0", NRT_INVALID},
+		{"NEURON_RT_VIRTUAL_CORE_SIZE", "2", NRT_SUCCESS},
 		{"NEURON_RT_VIRTUAL_CORE_SIZE", "0", NRT_INVALID},
 		{"NEURON_RT_RESET_CORES", "0", NRT_SUCCESS},
 		{"NEURON_RT_RESET_CORES", "no", NRT_INVALID},
@@ -176,6 +175,7 @@ TEST("config: values arrive in their fields, and a better name wins", "[config]"
 	CHECK_EQ(c.core_count, 0);
 	setenv("NEURON_RT_VIRTUAL_CORE_SIZE", "2", 1);
 	CHECK_EQ(read_with("NEURON_LOGICAL_NC_CONFIG", "1", &c), NRT_SUCCESS);
+	CHECK_EQ(c.lnc_size, 1);
 	unsetenv("NEURON_RT_VIRTUAL_CORE_SIZE");
 }
 
