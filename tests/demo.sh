@@ -17,8 +17,8 @@ if [ "$(id -u)" != 0 ]; then
 fi
 rm -rf "$out"
 
-say "ntrace record -o $out -- inference, on a VIRTUAL device of 2 NeuronCores"
-ntrace-vdev --devices 1 --cores 2 -- \
+say "ntrace record -o $out -- inference, on a VIRTUAL device of 4 NeuronCores, 2 logical ones"
+ntrace-vdev --devices 1 --cores 4 -- \
 	ntrace record -o "$out" -- "$BUILD/workloads/inference" --threads 2 --executions 20
 status=$?
 [ $status = 0 ] || { echo "demo: recording failed with status $status" >&2; exit $status; }

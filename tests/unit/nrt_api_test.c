@@ -97,19 +97,24 @@ TEST("nrt: a real device is refused unless it is allowed", "[nrt]")
 static int counts(void *arg)
 {
 	static const struct {
-		const char *visible, *number;
+		const char *visible, *number, *size;
 		NRT_STATUS status;
-		uint32_t count;
+		uint32_t count, total;
 		const char *says;
 	} rows[] = {
-		{NULL, NULL, NRT_SUCCESS, 8, NULL},
-		{"2-4", NULL, NRT_SUCCESS, 3, NULL},
-		{NULL, "1", NRT_SUCCESS, 1, NULL},
-		{"0,1", "1", NRT_SUCCESS, 2, NULL},
-		{"0,2", NULL, NRT_INVALID, 0, "Logical Neuron cores are not contiguous"},
-		{"zero", NULL, NRT_INVALID, 0, "NEURON_RT_VISIBLE_CORES='zero'"},
-		{NULL, "many", NRT_INVALID, 0, "NEURON_RT_NUM_CORES='many'"},
-		{NULL, "-1", NRT_INVALID, 0, "NEURON_RT_NUM_CORES='-1'"},
+		{NULL, NULL, NULL, NRT_SUCCESS, 4, 4, NULL},
+		{NULL, NULL, "1", NRT_SUCCESS, 8, 8, NULL},
+		{NULL, NULL, "2", NRT_SUCCESS, 4, 4, NULL},
+		{"2-4", NULL, "1", NRT_SUCCESS, 3, 8, NULL},
+		{"2-4", NULL, NULL, NRT_SUCCESS, 3, 4, NULL},
+		{NULL, "1", NULL, NRT_SUCCESS, 1, 4, NULL},
+		{"0,1", "1", NULL, NRT_SUCCESS, 2, 4, NULL},
+		{NULL, NULL, "4", NRT_INVALID, 0, 0, "Only LNC Size of 2 is supported"},
+		{NULL, NULL, "3", NRT_INVALID, 0, 0, "Failed to parse vnc config"},
+		{"0,2", NULL, NULL, NRT_INVALID, 0, 0, "Logical Neuron cores are not contiguous"},
+		{"zero", NULL, NULL, NRT_INVALID, 0, 0, "NEURON_RT_VISIBLE_CORES='zero'"},
+		{NULL, "many", NULL, NRT_INVALID, 0, 0, "NEURON_RT_NUM_CORES='many'"},
+		{NULL, "-1", NULL, NRT_INVALID, 0, 0, "NEURON_RT_NUM_CORES='-1'"},
 	};
 	struct place *p = arg;
 
@@ -119,6 +124,9 @@ static int counts(void *arg)
 
 		unsetenv("NEURON_RT_VISIBLE_CORES");
 		unsetenv("NEURON_RT_NUM_CORES");
+		unsetenv("NEURON_LOGICAL_NC_CONFIG");
+		if (rows[i].size)
+			setenv("NEURON_LOGICAL_NC_CONFIG", rows[i].size, 1);
 		if (rows[i].visible)
 			setenv("NEURON_RT_VISIBLE_CORES", rows[i].visible, 1);
 		if (rows[i].number)
@@ -130,7 +138,7 @@ static int counts(void *arg)
 		if (rows[i].says)
 			WANT(said(p, rows[i].says));
 		WANT_STATUS(lib.nrt_get_total_vnc_count(&total), rows[i].status);
-		WANT(total == (rows[i].status ? 0 : 8));
+		WANT(total == rows[i].total);
 		WANT_STATUS(rows[i].status ? init() : NRT_SUCCESS, rows[i].status);
 	}
 	return 0;

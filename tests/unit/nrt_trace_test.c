@@ -233,7 +233,7 @@ static int device_runs(void *arg)
 		WANT(s.exec_id == (uint32_t)(k + 1) && y.exec_id == s.exec_id &&
 			w.exec_id == s.exec_id);
 		WANT(s.model_id == intern_id("adder", 5) && w.model_id == s.model_id);
-		WANT(s.device_core_idx == 1);
+		WANT(s.device_core_idx == 2); /* slot 0 of logical core 1 */
 		WANT(s.sync.cpu_timestamp_ns == start->timestamp_ns);
 		WANT(e.sync.cpu_timestamp_ns == stop->timestamp_ns);
 		/* Within the bound, cause comes before effect. */

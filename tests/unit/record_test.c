@@ -34,7 +34,7 @@ struct session {
 
 static bool session_open(struct session *s)
 {
-	static const char *const two_cores[] = {"--devices", "1", "--cores", "2", NULL};
+	static const char *const two_cores[] = {"--devices", "1", "--cores", "4", NULL};
 	FILE *f;
 
 	memset(s, 0, sizeof(*s));
