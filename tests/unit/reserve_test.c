@@ -22,6 +22,8 @@
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
 
+static const char *const one_device[] = {"--cores=8", NULL};
+
 /* ---- occupying ---------------------------------------------------------------------------- */
 
 static int open_query(const struct place *p)
@@ -135,6 +137,25 @@ static void try_rows(const char *const options[], const struct row *rows, size_t
 	place_close(&p);
 }
 
+/* Runs fn in a child while the cores of the mask are occupied; all cores must be free afterwards. */
+static void with_occupied(
+	int (*fn)(void *), const char *const options[], uint64_t mask, uint64_t all)
+{
+	struct place p;
+	int fd;
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	REQUIRE(place_open(&p));
+	REQUIRE(virtual_device_start(&p.device, p.scratch.dir, options));
+	fd = open_query(&p);
+	CHECK_EQ(occupy(fd, mask), 0);
+	CHECK_EQ(scratch_child(fn, &p), 0);
+	close(fd);
+	CHECK(all_free(&p, all));
+	place_close(&p);
+}
+
 #define ALL       \
 	{         \
 		0 \
@@ -154,9 +175,8 @@ static void try_rows(const char *const options[], const struct row *rows, size_t
 
 TEST("reserve: the first window that is free and begins a logical core is taken", "[reserve][vdev]")
 {
-	static const char *const options[] = {"--cores=8", NULL};
 	static const struct row rows[] = {
-		{0, ALL, NRT_SUCCESS, 0, 8, NULL},
+		{0, NUMBER(0), NRT_SUCCESS, 0, 8, NULL},
 		{0, NUMBER(1), NRT_SUCCESS, 0, 2, NULL},
 		{0x01, NUMBER(1), NRT_SUCCESS, 2, 2, NULL},
 		{0x02, NUMBER(1), NRT_SUCCESS, 2, 2, NULL},
@@ -171,14 +191,13 @@ TEST("reserve: the first window that is free and begins a logical core is taken"
 
 	if (device_lacks())
 		SKIP(device_lacks());
-	try_rows(options, rows, sizeof(rows) / sizeof(rows[0]));
+	try_rows(one_device, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
 TEST("reserve: cores that are busy are said as the vendor says it", "[reserve][vdev]")
 {
-	static const char *const options[] = {"--cores=8", NULL};
 	static const struct row rows[] = {
-		{0x01, ALL, NRT_FAILURE, 0, 0,
+		{0x01, NUMBER(0), NRT_FAILURE, 0, 0,
 			"NRT:nrt_allocate_neuron_cores                Logical Neuron Core(s) not "
 			"available - Requested:4 Available:3 Logical Core size 2 (cores busy, "
 			"ret=-16)\n"},
@@ -196,12 +215,11 @@ TEST("reserve: cores that are busy are said as the vendor says it", "[reserve][v
 
 	if (device_lacks())
 		SKIP(device_lacks());
-	try_rows(options, rows, sizeof(rows) / sizeof(rows[0]));
+	try_rows(one_device, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
 TEST("reserve: what cannot be is said before the driver is asked", "[reserve][vdev]")
 {
-	static const char *const options[] = {"--cores=8", NULL};
 	static const struct row rows[] = {
 		{0, RANGE(3, 2, 2), NRT_INVALID, 0, 0,
 			"Specified core not accessible! is /dev/neuron1 visible to process?\n"},
@@ -219,7 +237,7 @@ TEST("reserve: what cannot be is said before the driver is asked", "[reserve][vd
 
 	if (device_lacks())
 		SKIP(device_lacks());
-	try_rows(options, rows, sizeof(rows) / sizeof(rows[0]));
+	try_rows(one_device, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
 TEST("reserve: on V2 the LNC size is 1, and any number of cores can be asked for",
@@ -227,7 +245,7 @@ TEST("reserve: on V2 the LNC size is 1, and any number of cores can be asked for
 {
 	static const char *const options[] = {"--arch=v2", "--devices=4", NULL};
 	static const struct row rows[] = {
-		{0, ALL, NRT_SUCCESS, 0, 8, NULL},
+		{0, NUMBER(0), NRT_SUCCESS, 0, 8, NULL},
 		{0, NUMBER_OF(3, 2), NRT_SUCCESS, 0, 3, NULL},
 		{0x05, NUMBER(3), NRT_SUCCESS, 3, 3, NULL},
 		{0x10, NUMBER(4), NRT_SUCCESS, 0, 4, NULL},
@@ -279,20 +297,7 @@ static int follow_suggestion(void *arg)
 
 TEST("reserve: free cores that begin no logical core, and how they can be had", "[reserve][vdev]")
 {
-	static const char *const options[] = {"--cores=8", NULL};
-	struct place p;
-	int fd;
-
-	if (device_lacks())
-		SKIP(device_lacks());
-	REQUIRE(place_open(&p));
-	REQUIRE(virtual_device_start(&p.device, p.scratch.dir, options));
-	fd = open_query(&p);
-	CHECK_EQ(occupy(fd, 0x99), 0);
-	CHECK_EQ(scratch_child(follow_suggestion, &p), 0);
-	close(fd);
-	CHECK(all_free(&p, 0xff));
-	place_close(&p);
+	with_occupied(follow_suggestion, one_device, 0x99, 0xff);
 }
 
 /* ---- handles ------------------------------------------------------------------------------ */
@@ -345,19 +350,8 @@ TEST("reserve: one query handle, and working handles for the devices of the wind
 	"[reserve][vdev]")
 {
 	static const char *const options[] = {"--cores=8", "--devices=3", NULL};
-	struct place p;
-	int fd;
 
-	if (device_lacks())
-		SKIP(device_lacks());
-	REQUIRE(place_open(&p));
-	REQUIRE(virtual_device_start(&p.device, p.scratch.dir, options));
-	fd = open_query(&p);
-	CHECK_EQ(occupy(fd, 0xff), 0);
-	CHECK_EQ(scratch_child(handles, &p), 0);
-	close(fd);
-	CHECK(all_free(&p, 0xffffff));
-	place_close(&p);
+	with_occupied(handles, options, 0xff, 0xffffff);
 }
 
 static int old_form(void *arg)
@@ -393,6 +387,7 @@ TEST("reserve: a driver of the older form marks the first 64 cores", "[reserve][
 /* ---- two processes ------------------------------------------------------------------------ */
 
 #define ROUNDS 100
+#define MAX_RIVALS 8
 
 struct rivals {
 	const struct place *place;
@@ -404,7 +399,7 @@ struct rivals {
 struct outcome {
 	int32_t pid;
 	int32_t status;
-	bool names; /* its log names the winner: filled by the parent */
+	uint32_t first; /* core that it got */
 };
 
 static void rival_log(const struct place *p, int32_t pid, char *path, size_t size)
@@ -421,12 +416,14 @@ static void rival(struct rivals *r, const struct device_wish *wish)
 
 	close(r->go[1]);
 	close(r->done[1]);
+	close(r->say[0]);
 	rival_log(r->place, o.pid, path, sizeof(path));
 	log = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (log < 0 || dup2(log, 2) < 0)
 		_exit(1);
 	(void)!read(r->go[0], &byte, 1);
 	o.status = (int32_t)reserve(r->place, wish, &s);
+	o.first = s ? s->first_core : 0;
 	(void)!write(r->say[1], &o, sizeof(o));
 	(void)!read(r->done[0], &byte, 1);
 	device_shut_down(s);
@@ -461,45 +458,55 @@ static bool names(const struct place *p, const struct outcome *loser, const stru
 	return found;
 }
 
-/* False: the round did not go as it must. */
-static bool round_of(const struct place *p, const struct device_wish *wish)
+/* Starts n rivals at the same moment and lets them end when all have said how it went.  False when that
+ * could not be done, or one of them died. */
+static bool race(
+	const struct place *p, const struct device_wish *wish, struct outcome *o, unsigned n)
 {
 	struct rivals r = {.place = p};
-	struct outcome o[2] = {{0, 0, false}, {0, 0, false}};
-	pid_t pids[2];
-	bool good;
+	pid_t pids[MAX_RIVALS];
+	bool good = true;
 
 	if (pipe(r.go) < 0 || pipe(r.done) < 0 || pipe(r.say) < 0)
 		return false;
-	for (int i = 0; i < 2; i++)
+	for (unsigned i = 0; i < n; i++)
 		pids[i] = rival_start(&r, wish);
 	close(r.go[1]);
-	for (int i = 0; i < 2; i++)
-		(void)!read(r.say[0], &o[i], sizeof(o[i]));
-	good = (o[0].status == NRT_SUCCESS && o[1].status == NRT_FAILURE &&
-		       names(p, &o[1], &o[0])) ||
-	       (o[1].status == NRT_SUCCESS && o[0].status == NRT_FAILURE && names(p, &o[0], &o[1]));
-	test_info("statuses %d and %d", o[0].status, o[1].status);
+	close(r.say[1]);
+	for (unsigned i = 0; i < n; i++)
+		good &= read(r.say[0], &o[i], sizeof(o[i])) == sizeof(o[i]);
 	close(r.done[1]);
-	for (int i = 0; i < 2; i++)
+	for (unsigned i = 0; i < n; i++)
 		good &= program_wait(pids[i]) == 0;
 	close(r.go[0]);
 	close(r.done[0]);
 	close(r.say[0]);
-	close(r.say[1]);
 	return good;
+}
+
+/* False: the round did not go as it must. */
+static bool round_of(const struct place *p, const struct device_wish *wish)
+{
+	struct outcome o[2];
+	int winner;
+
+	if (!race(p, wish, o, 2))
+		return false;
+	test_info("statuses %d and %d", o[0].status, o[1].status);
+	winner = o[0].status ? 1 : 0;
+	return o[winner].status == NRT_SUCCESS && o[!winner].status == NRT_FAILURE &&
+	       names(p, &o[!winner], &o[winner]);
 }
 
 static void compete(const struct device_wish *wish)
 {
-	static const char *const options[] = {"--cores=8", NULL};
 	struct place p;
 	int good = 0;
 
 	if (device_lacks())
 		SKIP(device_lacks());
 	REQUIRE(place_open(&p));
-	REQUIRE(virtual_device_start(&p.device, p.scratch.dir, options));
+	REQUIRE(virtual_device_start(&p.device, p.scratch.dir, one_device));
 	while (good < ROUNDS && round_of(&p, wish))
 		good++;
 	CHECK_EQ(good, ROUNDS);
@@ -520,6 +527,30 @@ TEST("reserve: of two processes that want all cores one wins, and the other name
 	compete(&(struct device_wish){.core_count = 0});
 }
 
+TEST("reserve: as many processes as there are cores get one each", "[reserve][vdev]")
+{
+	static const char *const options[] = {"--cores=8", "--devices=2", NULL};
+	const struct device_wish wish = {.core_count = 1};
+	struct outcome o[MAX_RIVALS];
+	struct place p;
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	REQUIRE(place_open(&p));
+	REQUIRE(virtual_device_start(&p.device, p.scratch.dir, options));
+	for (int round = 0; round < 20; round++) {
+		uint64_t got = 0;
+
+		CHECK(race(&p, &wish, o, MAX_RIVALS));
+		for (int i = 0; i < MAX_RIVALS; i++) {
+			CHECK_EQ(o[i].status, NRT_SUCCESS);
+			got |= 1ull << o[i].first;
+		}
+		CHECK_EQ(got, 0x5555); /* slot 0 of each */
+	}
+	place_close(&p);
+}
+
 static int says_printed(void *arg)
 {
 	const struct place *p = arg;
@@ -536,18 +567,7 @@ static int says_printed(void *arg)
 
 TEST("reserve: marks whose owner cannot be named, and the driver that prints it", "[reserve][vdev]")
 {
-	struct place p;
-	int fd;
-
-	if (device_lacks())
-		SKIP(device_lacks());
-	REQUIRE(place_open(&p));
-	REQUIRE(virtual_device_start(&p.device, p.scratch.dir, two_cores));
-	fd = open_query(&p);
-	CHECK_EQ(occupy(fd, 0x0f), 0);
-	CHECK_EQ(scratch_child(says_printed, &p), 0);
-	close(fd);
-	place_close(&p);
+	with_occupied(says_printed, two_cores, 0x0f, 0x0f);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -575,9 +595,7 @@ static int every_core(void *arg)
 
 TEST("nrt: models run on each logical core of two physical ones", "[reserve][nrt][vdev]")
 {
-	static const char *const options[] = {"--cores=8", NULL};
-
 	if (device_lacks())
 		SKIP(device_lacks());
-	with_device(every_core, options);
+	with_device(every_core, one_device);
 }
