@@ -156,10 +156,6 @@ static void with_occupied(
 	place_close(&p);
 }
 
-#define ALL       \
-	{         \
-		0 \
-	}
 #define NUMBER(n)              \
 	{                      \
 		false, 0, n, 0 \
