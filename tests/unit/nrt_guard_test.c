@@ -6,6 +6,7 @@
  * Calls are made by name with ten arguments, each a pointer to memory of its own; the calling
  * convention takes them for whatever the call's parameters are, and what a call wrote is seen.
  */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -113,8 +114,8 @@ static const struct call *call_named(const char *name)
 	return NULL;
 }
 
-/* Every guarded call is refused with this status and text. */
-static int all_refused(const struct place *p, long status, const char *text)
+/* Every guarded call is refused with this status and message. */
+static int all_refused(const struct place *p, long status, const char *level, const char *text)
 {
 	int n = 0;
 
@@ -122,7 +123,7 @@ static int all_refused(const struct place *p, long status, const char *text)
 		if (calls[i].state != GUARDED)
 			continue;
 		WANT(expect(&calls[i], status) == 0);
-		WANT(said_by(p, "ERROR", calls[i].name, text));
+		WANT(said_by(p, level, calls[i].name, text));
 		n++;
 	}
 	WANT(n > 90);
@@ -136,7 +137,7 @@ static int uninitialised(void *arg)
 	struct place *p = arg;
 
 	WANT(enter(p) == 0);
-	WANT(all_refused(p, NRT_UNINITIALIZED, "NRT uninitialized") == 0);
+	WANT(all_refused(p, NRT_UNINITIALIZED, "ERROR", "NRT uninitialized") == 0);
 	lib.nrt_close();
 	WANT(said(p, "nrt_close "));
 	WANT_STATUS(lib.nrt_free_model_tensor_info(NULL), NRT_SUCCESS);
@@ -157,7 +158,8 @@ TEST("nrt: before nrt_init every guarded call says NRT uninitialized and writes 
 
 static int in_the_child(void *arg)
 {
-	return all_refused(arg, NRT_FAILURE, "Incompatible runtime state: NRT_STATE_CHILD");
+	return all_refused(
+		arg, NRT_FAILURE, "ERROR", "Incompatible runtime state: NRT_STATE_CHILD");
 }
 
 static int forked(void *arg)
@@ -174,6 +176,60 @@ TEST("nrt: in the child of a fork every guarded call names the state and writes 
 	if (device_lacks())
 		SKIP(device_lacks());
 	with_device(forked, two_cores);
+}
+
+static void *execute_for_an_hour(void *arg)
+{
+	nrt_tensor_set_t *set = NULL;
+	nrt_model_t *model = NULL;
+
+	(void)arg;
+	if (lib.nrt_load(HOUR_MODEL, strlen(HOUR_MODEL), 0, 1, &model) == 0 &&
+		lib.nrt_allocate_tensor_set(&set) == 0)
+		(void)lib.nrt_execute(model, set, set);
+	return NULL;
+}
+
+static void *close_runtime(void *arg)
+{
+	lib.nrt_close();
+	return arg;
+}
+
+static bool executes(void *arg)
+{
+	return virtual_device_stat(&((struct place *)arg)->device, "launches") > 0;
+}
+
+static bool closes(void *arg)
+{
+	(void)arg;
+	return lib.nrt_unload(NULL) == NRT_CLOSED;
+}
+
+/* nrt_close waits for an execution that does not end; the process ends with both. */
+static int while_closing(void *arg)
+{
+	pthread_t execution, closing;
+
+	setenv("NEURON_RT_LOG_LEVEL", "WARN", 1);
+	setenv("NEURON_RT_EXEC_TIMEOUT", "7200", 1);
+	WANT(enter(arg) == 0);
+	WANT(dup2(2, 1) == 1); /* warnings go there */
+	WANT_STATUS(init(), 0);
+	WANT(pthread_create(&execution, NULL, execute_for_an_hour, NULL) == 0);
+	WANT(program_until(executes, arg, 20));
+	WANT(pthread_create(&closing, NULL, close_runtime, NULL) == 0);
+	WANT(program_until(closes, NULL, 20));
+	return all_refused(arg, NRT_CLOSED, "WARN", "NRT already closed");
+}
+
+TEST("nrt: while nrt_close runs every guarded call says NRT already closed and writes nothing",
+	"[nrt]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(while_closing, two_cores);
 }
 
 /* ---- calls without a body ----------------------------------------------------------------- */
