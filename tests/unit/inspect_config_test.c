@@ -6,9 +6,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/log/log.h"
 #include "runtime/profile/inspect_config.h"
 #include "runtime/trace/sys_trace_config.h"
 #include "tests/shim/shim.h"
+
+/* Refusals are said in the log; not on the tests' terminal. */
+struct hush {
+	char *before;
+};
+
+static struct hush hush_begin(void)
+{
+	const char *level = getenv("NEURON_RT_LOG_LEVEL");
+	struct hush h = {level ? strdup(level) : NULL};
+
+	setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);
+	log_configure();
+	return h;
+}
+
+static void hush_end(struct hush *h)
+{
+	if (h->before)
+		setenv("NEURON_RT_LOG_LEVEL", h->before, 1);
+	else
+		unsetenv("NEURON_RT_LOG_LEVEL");
+	free(h->before);
+	log_configure();
+}
+
+#define HUSHED __attribute__((cleanup(hush_end), unused)) struct hush hush_ = hush_begin()
 
 static int count_true(const bool *flags, int n)
 {
@@ -23,6 +51,7 @@ static int count_true(const bool *flags, int n)
 
 TEST("sys_trace config: the defaults are all cores, all types and 1048576 events", "[config]")
 {
+	HUSHED;
 	nrt_sys_trace_config_t *c = NULL;
 
 	REQUIRE_EQ(nrt_sys_trace_config_allocate(&c), 0);
@@ -40,6 +69,7 @@ TEST("sys_trace config: the defaults are all cores, all types and 1048576 events
 
 TEST("sys_trace config: setters change what they name and refuse what there is not", "[config]")
 {
+	HUSHED;
 	nrt_sys_trace_config_t *c = NULL;
 	struct nrt_sys_trace_config before;
 
@@ -71,6 +101,7 @@ TEST("sys_trace config: setters change what they name and refuse what there is n
 
 TEST("sys_trace config: the groups hardware and software divide the types", "[config]")
 {
+	HUSHED;
 	/* mask 0x70021C0 */
 	static const int hardware[] = {6, 7, 8, 13, 24, 25, 26};
 	nrt_sys_trace_config_t *c = NULL;
@@ -89,6 +120,7 @@ TEST("sys_trace config: the groups hardware and software divide the types", "[co
 
 TEST("sys_trace config: names of types come in their order and belong to the caller", "[config]")
 {
+	HUSHED;
 	nrt_sys_trace_config_t *c = NULL;
 	const char **names = NULL;
 	size_t n = 0;
@@ -125,6 +157,7 @@ TEST("sys_trace config: names of types come in their order and belong to the cal
 
 TEST("sys_trace fetch options: all events of all cores, or as set", "[config]")
 {
+	HUSHED;
 	nrt_sys_trace_fetch_options_t *o = NULL;
 
 	REQUIRE_EQ(nrt_sys_trace_fetch_options_allocate(&o), 0);
@@ -168,6 +201,7 @@ static void check_defaults(const nrt_inspect_config_t *c)
 
 TEST("inspect config: session 1, ./output, all activities, everything captured, off", "[config]")
 {
+	HUSHED;
 	nrt_inspect_config_t *c = NULL;
 
 	REQUIRE_EQ(nrt_inspect_config_allocate(&c), 0);
@@ -183,6 +217,7 @@ TEST("inspect config: session 1, ./output, all activities, everything captured, 
 
 TEST("inspect config: setters store what they are given", "[config]")
 {
+	HUSHED;
 	nrt_inspect_config_t *c = NULL;
 	char dir[] = "/somewhere";
 
@@ -227,6 +262,7 @@ TEST("inspect config: setters store what they are given", "[config]")
 
 TEST("inspect config: without an object every call gives NRT_INVALID", "[config]")
 {
+	HUSHED;
 	const char **names = NULL;
 	size_t n = 0;
 
@@ -254,6 +290,7 @@ TEST("inspect config: without an object every call gives NRT_INVALID", "[config]
 
 TEST("inspect config: activities are bits with names, and all is the four", "[config]")
 {
+	HUSHED;
 	static const struct {
 		const char *name;
 		uint32_t bits;
@@ -288,6 +325,7 @@ TEST("inspect config: activities are bits with names, and all is the four", "[co
 
 TEST("continuous options: a directory, which cannot be empty", "[config]")
 {
+	HUSHED;
 	nrt_profile_continuous_options_t *o = NULL;
 
 	REQUIRE_EQ(nrt_profile_continuous_options_allocate(&o), 0);
