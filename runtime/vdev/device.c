@@ -42,13 +42,9 @@ int vdev_create(struct vdev *vdev, const struct vdev_config *config)
 	vdev->start_ns = clock_boot().ns;
 	vdev->marks.cores = config->devices * config->cores;
 	pthread_mutex_init(&vdev->marks.lock, NULL);
-	vdev->counters.by_request = calloc(ioctl_row_count, sizeof(atomic_uint_fast64_t));
 	vdev->devices = calloc(config->devices, sizeof(*vdev->devices));
-	if (!vdev->counters.by_request || !vdev->devices) {
-		free(vdev->counters.by_request);
-		free(vdev->devices);
+	if (!vdev->devices)
 		return -ENOMEM;
-	}
 	for (unsigned i = 0; i < config->devices; i++) {
 		struct vdev_device *device = &vdev->devices[i];
 
@@ -97,7 +93,6 @@ void vdev_destroy(struct vdev *vdev)
 	for (unsigned i = 0; i < vdev->config.devices; i++)
 		device_destroy(&vdev->devices[i]);
 	free(vdev->devices);
-	free(vdev->counters.by_request);
 	pthread_mutex_destroy(&vdev->marks.lock);
 }
 
@@ -262,6 +257,9 @@ char *vdev_stats_text(struct vdev *vdev, size_t *ret_size)
 	fprintf(f, "bytes_to_device %" PRIuFAST64 "\n", atomic_load(&c->bytes_to_device));
 	fprintf(f, "bytes_from_device %" PRIuFAST64 "\n", atomic_load(&c->bytes_from_device));
 	fprintf(f, "launches %" PRIuFAST64 "\n", atomic_load(&c->launches));
+	fprintf(f, "opens %" PRIuFAST64 "\n", atomic_load(&c->by_request[VDEV_ROW_OPEN]));
+	fprintf(f, "query_opens %" PRIuFAST64 "\n",
+		atomic_load(&c->by_request[VDEV_ROW_OPEN_QUERY]));
 	fprintf(f, "open_handles %" PRIdFAST64 "\n", atomic_load(&c->open_handles));
 	fprintf(f, "allocations %" PRIdFAST64 "\n", atomic_load(&c->allocations));
 	fprintf(f, "allocated_bytes %" PRIdFAST64 "\n", atomic_load(&c->allocated_bytes));

@@ -111,7 +111,7 @@ struct vdev_device {
 
 struct vdev_counters {
 	atomic_uint_fast64_t ioctls, ioctl_errors, unknown_ioctls;
-	atomic_uint_fast64_t *by_request; /* row of ioctl_table */
+	atomic_uint_fast64_t by_request[VDEV_RULES];
 	atomic_uint_fast64_t bytes_to_device, bytes_from_device;
 	atomic_uint_fast64_t launches;
 	atomic_int_fast64_t open_handles, allocations, allocated_bytes;

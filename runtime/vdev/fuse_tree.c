@@ -224,18 +224,32 @@ static int open_text(
 	return file->text ? 0 : -ENOMEM;
 }
 
-static int open_device(struct vdev *vdev, const struct vdev_node *node, int flags, pid_t tid,
-	struct vdev_open_file *file)
+/* The caller of an open has a signal, or the device ends. */
+static bool open_ended(void *context)
 {
+	fuse_req_t req = context;
+
+	return atomic_load(&tree_of(req)->vdev->stopping) || fuse_req_interrupted(req);
+}
+
+static int open_device(
+	fuse_req_t req, const struct vdev_node *node, int flags, struct vdev_open_file *file)
+{
+	struct vdev *vdev = tree_of(req)->vdev;
 	struct vdev_handle *handle = &file->handle;
+	unsigned row;
 	int r;
 
 	handle->device = &vdev->devices[node->device];
-	handle->opener = vdev_user_tgid(tid);
+	handle->opener = vdev_user_tgid(fuse_req_ctx(req)->pid);
 	handle->query = (flags & O_ACCMODE) == O_WRONLY;
 	if (handle->opener <= 0) /* not in our pid namespace: its memory could not be reached */
 		return -EACCES;
-	r = handle->query ? 0 : vdev_attach(handle->device, handle->opener);
+	row = handle->query ? VDEV_ROW_OPEN_QUERY : VDEV_ROW_OPEN;
+	r = vdev_rule_obey(&vdev->config.rules.row[row],
+		atomic_fetch_add(&vdev->counters.by_request[row], 1) + 1, open_ended, req);
+	if (r == 0 && !handle->query)
+		r = vdev_attach(handle->device, handle->opener);
 	if (r < 0)
 		return r;
 	file->device = true;
@@ -277,9 +291,8 @@ static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	}
 	list_file(tree, file);
-	r = node->kind == VDEV_NODE_DEVICE
-		    ? open_device(tree->vdev, node, fi->flags, fuse_req_ctx(req)->pid, file)
-		    : open_text(tree->vdev, node, fi->flags, file);
+	r = node->kind == VDEV_NODE_DEVICE ? open_device(req, node, fi->flags, file)
+					   : open_text(tree->vdev, node, fi->flags, file);
 	if (r < 0) {
 		free_file(tree, file);
 		fuse_reply_err(req, -r);

@@ -5,9 +5,7 @@
 #include <asm/ioctl.h>
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
-#include "runtime/base/clock.h"
 #include "runtime/vdev/user_memory.h"
 
 /* So many may wait in requests at once; above that answer -EBUSY, so that opens, closes and
@@ -37,33 +35,6 @@ int vdev_answer_nothing(struct vdev_call *call, void *arg)
 	(void)call;
 	(void)arg;
 	return 0;
-}
-
-/* In short steps, so that a signal to the caller and the end of the device are seen. */
-static int delay(struct vdev *vdev, const struct vdev_ioctl *io, uint32_t ms)
-{
-	uint64_t end = clock_boot().ns + ms * 1000000ull;
-
-	while (clock_boot().ns < end) {
-		struct timespec step = {.tv_nsec = 2000000};
-
-		if (atomic_load(&vdev->stopping) ||
-			(io->interrupted && io->interrupted(io->context)))
-			return -EINTR;
-		nanosleep(&step, NULL);
-	}
-	return 0;
-}
-
-/* nth: how many of this request there have been.  1: it is to be answered. */
-static int obey(
-	struct vdev *vdev, const struct vdev_ioctl *io, const struct vdev_rule *rule, uint64_t nth)
-{
-	int r = rule->absent ? -EINVAL : rule->delay_ms ? delay(vdev, io, rule->delay_ms) : 0;
-
-	if (r < 0)
-		return r;
-	return rule->error && (!rule->nth || rule->nth == nth) ? -rule->error : 1;
 }
 
 /* The driver keys on the caller's tgid; a forked child on an inherited handle is a stranger. */
@@ -127,6 +98,20 @@ static int answer(struct vdev *vdev, struct vdev_ioctl *io, const struct ioctl_r
 	return r < 0 ? r : result;
 }
 
+struct waiting {
+	const struct vdev *vdev;
+	const struct vdev_ioctl *io;
+};
+
+/* A signal to the caller, or the end of the device. */
+static bool ended(void *context)
+{
+	const struct waiting *w = context;
+
+	return atomic_load(&w->vdev->stopping) ||
+	       (w->io->interrupted && w->io->interrupted(w->io->context));
+}
+
 static int handle(struct vdev *vdev, struct vdev_ioctl *io, const struct ioctl_row *row)
 {
 	size_t i = (size_t)(row - ioctl_rows);
@@ -134,8 +119,9 @@ static int handle(struct vdev *vdev, struct vdev_ioctl *io, const struct ioctl_r
 	int r = -EBUSY;
 
 	if (atomic_fetch_add(&vdev->requests_running, 1) < MAX_RUNNING) {
-		r = obey(vdev, io, &vdev->config.rules.row[i], nth);
-		if (r == 1)
+		r = vdev_rule_obey(&vdev->config.rules.row[i], nth, ended,
+			&(struct waiting){.vdev = vdev, .io = io});
+		if (r == 0)
 			r = answer(vdev, io, row);
 	}
 	atomic_fetch_sub(&vdev->requests_running, 1);

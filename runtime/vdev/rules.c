@@ -6,18 +6,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/errno_name.h"
 #include "vmlinux/ioctl_table.h"
 
 #define MAX_ERRNO 4095u /* of the kernel's own; also 524, which a driver can let out */
 
+static const char *row_name(int row)
+{
+	return row < VDEV_ROWS	      ? ioctl_rows[row].name
+	       : row == VDEV_ROW_OPEN ? "OPEN"
+				      : "OPEN_QUERY";
+}
+
 /* Row of the name text[0..length), or -1. */
 static int find_row(const char *text, size_t length)
 {
-	for (int i = 0; i < VDEV_ROWS; i++)
-		if (strlen(ioctl_rows[i].name) == length &&
-			memcmp(ioctl_rows[i].name, text, length) == 0)
+	for (int i = 0; i < VDEV_RULES; i++)
+		if (strlen(row_name(i)) == length && memcmp(row_name(i), text, length) == 0)
 			return i;
 	return -1;
 }
@@ -118,4 +126,28 @@ bool vdev_rules_delay(struct vdev_rules *rules, const char *text)
 		return false;
 	rule->delay_ms = ms;
 	return true;
+}
+
+static bool wait_out(uint32_t ms, bool (*ended)(void *context), void *context)
+{
+	uint64_t end = clock_boot().ns + ms * 1000000ull;
+
+	while (clock_boot().ns < end) {
+		struct timespec step = {.tv_nsec = 2000000};
+
+		if (ended(context))
+			return false;
+		nanosleep(&step, NULL);
+	}
+	return true;
+}
+
+int vdev_rule_obey(
+	const struct vdev_rule *rule, uint64_t nth, bool (*ended)(void *context), void *context)
+{
+	if (rule->absent)
+		return -EINVAL;
+	if (rule->delay_ms && !wait_out(rule->delay_ms, ended, context))
+		return -EINTR;
+	return !rule->nth || rule->nth == nth ? -rule->error : 0;
 }

@@ -2,9 +2,10 @@
 /*
  * rules.h - which requests a device does not know, lets fail, or answers late.
  *
- * One rule per row of ioctl_table.def, made from the driver's version and from --without, --fail
- * and --delay before the device starts, constant from then on.  A rule comes before everything
- * else that a request meets, the checks of the handle too.
+ * One rule per row of ioctl_table.def, and one for each way to open a device; made from the
+ * driver's version and from --without, --fail and --delay before the device starts, constant from
+ * then on.  A rule comes before everything else that a request meets, the checks of the handle
+ * too.
  */
 #ifndef NTRACE_VDEV_RULES_H
 #define NTRACE_VDEV_RULES_H
@@ -19,6 +20,10 @@ enum {
 #include "vmlinux/ioctl_table.def"
 #undef IOCTL
 	VDEV_ROWS,
+	/* open(2); named OPEN and OPEN_QUERY */
+	VDEV_ROW_OPEN = VDEV_ROWS,
+	VDEV_ROW_OPEN_QUERY,
+	VDEV_RULES,
 };
 
 struct vdev_rule {
@@ -29,7 +34,7 @@ struct vdev_rule {
 };
 
 struct vdev_rules {
-	struct vdev_rule row[VDEV_ROWS];
+	struct vdev_rule row[VDEV_RULES];
 };
 
 /* Makes absent what a driver does not have; driver as in the column of ioctl_table.def. */
@@ -41,5 +46,10 @@ bool vdev_rules_without(struct vdev_rules *rules, const char *list);
 bool vdev_rules_fail(struct vdev_rules *rules, const char *text);
 /* NAME:MS */
 bool vdev_rules_delay(struct vdev_rules *rules, const char *text);
+
+/* What the rule says of the nth request, after its delay: 0 go on, or -errno.  `ended` is asked
+ * every few milliseconds; when it says true that is -EINTR. */
+int vdev_rule_obey(
+	const struct vdev_rule *rule, uint64_t nth, bool (*ended)(void *context), void *context);
 
 #endif

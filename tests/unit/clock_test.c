@@ -98,3 +98,22 @@ TEST("clock: the time stamp counter advances where there is one", "[base]")
 	CHECK_EQ(second, 0);
 #endif
 }
+
+TEST("clock: a time in some milliseconds is that much later, with the second carried", "[clock]")
+{
+	static const unsigned spans[] = {0, 1, 999, 1000, 1001, 2500};
+
+	for (size_t i = 0; i < sizeof(spans) / sizeof(*spans); i++) {
+		struct timespec before, after, t;
+		long long ms = spans[i], got;
+
+		clock_gettime(CLOCK_MONOTONIC, &before);
+		t = clock_in_ms(CLOCK_MONOTONIC, spans[i]);
+		clock_gettime(CLOCK_MONOTONIC, &after);
+		CHECK(t.tv_nsec >= 0 && t.tv_nsec < 1000000000L);
+		got = (t.tv_sec - before.tv_sec) * 1000000000LL + t.tv_nsec - before.tv_nsec;
+		CHECK(got >= ms * 1000000);
+		got = (t.tv_sec - after.tv_sec) * 1000000000LL + t.tv_nsec - after.tv_nsec;
+		CHECK(got <= ms * 1000000);
+	}
+}

@@ -138,6 +138,45 @@ TEST("vdev rules: requests fail always, or only the one that is meant", "[vdev]"
 	CHECK_EQ(vdev_stat(&run, "ioctl_errors"), 5);
 }
 
+TEST("vdev rules: an open fails like a request, by the kind of handle", "[vdev]")
+{
+	NEED_VDEV();
+	_run_ struct vdev_run run = {0};
+	int fd;
+
+	REQUIRE(vdev_run_start(&run, (const char *[]){"--fail", "OPEN:EBUSY:2", "--fail",
+					     "OPEN_QUERY:EACCES", "--delay", "OPEN:1", NULL}));
+	fd = vdev_open(&run, 0, O_RDWR);
+	CHECK(fd >= 0);
+	CHECK_EQ(vdev_open(&run, 0, O_RDWR), -EBUSY);
+	CHECK_EQ(vdev_open(&run, 0, O_WRONLY), -EACCES);
+	CHECK_EQ(vdev_stat(&run, "opens"), 2);
+	CHECK_EQ(vdev_stat(&run, "query_opens"), 1);
+	CHECK_EQ(vdev_stat(&run, "open_handles"), 1);
+	close(fd);
+}
+
+static int open_query(void *arg)
+{
+	return vdev_open(arg, 0, O_WRONLY) < 0;
+}
+
+TEST("vdev rules: a delayed open ends with its caller", "[vdev]")
+{
+	NEED_VDEV();
+	_run_ struct vdev_run run = {0};
+	pid_t pid;
+
+	REQUIRE(vdev_run_start(&run, (const char *[]){"--delay", "OPEN_QUERY:3600000", NULL}));
+	pid = fork();
+	if (pid == 0)
+		_exit(open_query(&run));
+	REQUIRE(vdev_wait_stat(&run, "query_opens", 1));
+	kill(pid, SIGKILL);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	CHECK_EQ(vdev_run_stop(&run, SIGTERM), 0);
+}
+
 static int reset_and_wait(void *arg)
 {
 	struct neuron_device_reset reset = {.nc_map = 1};
