@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 
 #include "runtime/base/env.h"
+#include "runtime/device/guards.h"
 #include "runtime/log/log.h"
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
@@ -131,13 +132,14 @@ static NRT_STATUS reset_device(const struct device_system *s, const struct devic
 /* There is nothing to reset in a simulation; a real device may be in use. */
 static bool may_reset(const struct device_file *file)
 {
-	if (file->is_real && !file->allow_reset)
-		log_warn(TAG,
-			"The cores of the real device nd%u are not reset: " ENV_ALLOW_RESET
-			"=1 allows "
-			"it",
-			file->index);
-	return !file->simulated && (!file->is_real || file->allow_reset);
+	if (file->simulated)
+		return false;
+	if (guard_check(file, file->owner, NEURON_IOCTL_NC_RESET, NULL) == GUARD_PASS)
+		return true;
+	log_warn(TAG,
+		"The cores of the real device nd%u are not reset: " ENV_ALLOW_RESET "=1 allows it",
+		file->index);
+	return false;
 }
 
 /* ---- all of it ---------------------------------------------------------------------------- */

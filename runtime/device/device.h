@@ -203,6 +203,13 @@ struct device_pci_place {
 int device_pci_place(struct device_system *s, uint32_t index, struct device_pci_place *ret);
 /* The number that the host gives a device; a driver that does not know the request: its own number. */
 int device_host_id(struct device_system *s, uint32_t index, uint32_t *ret_id);
+/* Routing ids by host device number.  A driver that does not know the request: as machines of the family are
+ * wired. */
+struct device_routing {
+	uint32_t count;
+	uint32_t rid[DEVICE_MAX];
+};
+int device_routing(const struct device_system *s, struct device_routing *ret);
 
 /* The text for an error of a request: as strerror, but says what it means when the device has gone. */
 const char *device_strerror(int rc);

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <string.h>
 
+#include "runtime/device/identity.h"
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
 
@@ -110,14 +112,61 @@ int device_pci_place(struct device_system *s, uint32_t index, struct device_pci_
 	return rc;
 }
 
+static bool is_unknown(int rc)
+{
+	return rc == -EINVAL || rc == -ENOTTY;
+}
+
 int device_host_id(struct device_system *s, uint32_t index, uint32_t *ret_id)
 {
 	uint32_t id = index;
-	int rc = ask_device(s, index, NEURON_IOCTL_HOST_DEVICE_ID, &id);
+	int rc = 0;
 
-	if (rc == -EINVAL || rc == -ENOTTY) /* older than the request */
+	if (index >= DEVICE_MAX || !(s->topology.present & 1ull << index))
+		return -ENODEV;
+	if (!s->topology.simulated)
+		rc = ask_device(s, index, NEURON_IOCTL_HOST_DEVICE_ID, &id);
+	if (is_unknown(rc)) {
+		id = index;
 		rc = 0;
+	}
 	if (rc == 0)
 		*ret_id = id;
 	return rc;
+}
+
+/* Where nobody says how a machine is wired, each device has its own number (ours). */
+static void routing_without_driver(const struct device_system *s, struct device_routing *ret)
+{
+	struct identity id;
+
+	identity_read(s, &id);
+	ret->count = identity_routing(id.family, ret->rid);
+	if (ret->count)
+		return;
+	ret->count = 64 - (uint32_t)__builtin_clzll(s->topology.present);
+	for (uint32_t i = 0; i < ret->count; i++)
+		ret->rid[i] = i;
+}
+
+int device_routing(const struct device_system *s, struct device_routing *ret)
+{
+	struct neuron_host_device_id_to_rid_map map = {0};
+	struct device_routing r = {0};
+	int rc = -ENOTTY;
+
+	if (!s->topology.simulated)
+		rc = device_ioctl(&s->query, NEURON_IOCTL_HOST_DEVICE_ID_TO_RID_MAP, &map);
+	if (rc < 0 && !is_unknown(rc))
+		return rc;
+	if (rc == 0 && map.count > DEVICE_MAX)
+		return -EPROTO;
+	if (rc == 0) {
+		r.count = map.count;
+		memcpy(r.rid, map.host_did_to_rid_map, map.count * sizeof(r.rid[0]));
+	} else {
+		routing_without_driver(s, &r);
+	}
+	*ret = r;
+	return 0;
 }
