@@ -29,7 +29,7 @@ void host_read(struct host *h, const char *device_root, const char *sys_root)
 
 	memset(h, 0, sizeof(*h));
 	uname(&h->uts);
-	instance_read_id(sys_root, h->instance_id);
+	instance_read_id(device_root, sys_root, h->instance_id);
 	if (device_root)
 		snprintf(path, sizeof(path), "%s/sys/module/neuron/version", device_root);
 	else

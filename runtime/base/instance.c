@@ -23,15 +23,23 @@ static bool is_instance_id(const char *s)
 	return true;
 }
 
-void instance_read_id(const char *sys, char ret[INSTANCE_ID_BYTES])
+static bool read_board(const char *above, const char *path, char ret[INSTANCE_ID_BYTES])
 {
-	char path[4200];
+	char full[4200];
+
+	(void)snprintf(full, sizeof(full), "%s%s", above, path);
+	(void)file_read_line(full, ret, INSTANCE_ID_BYTES);
+	return is_instance_id(ret);
+}
+
+void instance_read_id(const char *device_root, const char *sys, char ret[INSTANCE_ID_BYTES])
+{
 	struct utsname uts = {.nodename = ""};
 
-	(void)snprintf(path, sizeof(path), "%s/devices/virtual/dmi/id/board_asset_tag",
-		sys ? sys : "/sys");
-	(void)file_read_line(path, ret, INSTANCE_ID_BYTES);
-	if (is_instance_id(ret))
+	if (device_root && device_root[0] &&
+		read_board(device_root, "/sys/class/dmi/id/board_asset_tag", ret))
+		return;
+	if (read_board(sys ? sys : "/sys", "/devices/virtual/dmi/id/board_asset_tag", ret))
 		return;
 	(void)uname(&uts);
 	(void)snprintf(ret, INSTANCE_ID_BYTES, "%.64s", uts.nodename);

@@ -210,7 +210,7 @@ static void say_machine(const struct device_system *s)
 	char id[INSTANCE_ID_BYTES];
 	struct identity what;
 
-	instance_read_id(NULL, id);
+	instance_read_id(s->root, NULL, id);
 	identity_read(s, &what);
 	log_info(TAG, "Instance ID: %s, type %s, %s revision %s", id,
 		what.type[0] ? what.type : "unknown", what.arch_name, what.revision);

@@ -248,15 +248,23 @@ TEST("instance: the id is the board's, else the node's name, and fit for a direc
 
 	REQUIRE(scratch_make(&dir));
 	REQUIRE(uname(&uts) == 0);
-	instance_read_id(dir.dir, id);
+	instance_read_id(NULL, dir.dir, id);
 	CHECK(strlen(id) > 0 && strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 					   "0123456789-.") == strlen(id));
 	CHECK(strcmp(id, uts.nodename) == 0 || strpbrk(uts.nodename, "_()") || !uts.nodename[0]);
 	REQUIRE(put(&dir, "devices/virtual/dmi/id/board_asset_tag", "i-0123456789abcdef0\n"));
-	instance_read_id(dir.dir, id);
+	instance_read_id(NULL, dir.dir, id);
 	CHECK_STR(id, "i-0123456789abcdef0");
 	REQUIRE(put(&dir, "devices/virtual/dmi/id/board_asset_tag", "Not Specified\n"));
-	instance_read_id(dir.dir, id);
+	instance_read_id(NULL, dir.dir, id);
 	CHECK(strncmp(id, "i-", 2) != 0);
+	/* A virtual device may bring an id; "i-virtual" is none. */
+	REQUIRE(put(&dir, "devices/virtual/dmi/id/board_asset_tag", "i-0123456789abcdef0\n"));
+	REQUIRE(put(&dir, "sys/class/dmi/id/board_asset_tag", "i-virtual\n"));
+	instance_read_id(dir.dir, dir.dir, id);
+	CHECK_STR(id, "i-0123456789abcdef0");
+	REQUIRE(put(&dir, "sys/class/dmi/id/board_asset_tag", "i-00000000000000001\n"));
+	instance_read_id(dir.dir, dir.dir, id);
+	CHECK_STR(id, "i-00000000000000001");
 	scratch_remove(&dir);
 }
