@@ -72,6 +72,7 @@ static int many_devices(void *arg)
 	uint32_t n = 0;
 
 	WANT(enter(p) == 0);
+	setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);
 	WANT_STATUS(lib.nrt_get_total_nc_count(&n), NRT_SUCCESS);
 	WANT(n == 64 * 8); /* neuron64 is not looked for */
 	return 0;
@@ -95,6 +96,7 @@ static int gap(void *arg)
 	uint32_t n = 0;
 
 	WANT(enter(p) == 0);
+	setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);
 	setenv("NEURON_RT_LOG_LEVEL", "WARN", 1);
 	WANT(dup2(2, 1) == 1); /* warnings go to stdout */
 	WANT_STATUS(lib.nrt_get_total_nc_count(&n), NRT_SUCCESS);
