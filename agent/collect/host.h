@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host.h - who and where: the identity that goes into a recording's header.
- *
- * The instance id is the EC2 id from DMI (board_asset_tag) where there is one, else the node name.
- * The instance metadata service is not asked: a recorder does no network traffic.
  */
 #ifndef NTRACE_COLLECT_HOST_H
 #define NTRACE_COLLECT_HOST_H
 
 #include <sys/utsname.h>
 
+#include "runtime/base/instance.h"
+
 struct host {
 	struct utsname uts;
-	char instance_id[65];
+	char instance_id[INSTANCE_ID_BYTES];
 	char driver[65]; /* "" = unknown */
 };
 

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 
 #include "runtime/base/env.h"
+#include "runtime/device/guards.h"
 #include "runtime/log/log.h"
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
@@ -49,7 +50,7 @@ static NRT_STATUS open_working_handle(
 		log_error(TAG, "more than %u devices", CORES_MAX_DEVICES);
 		return NRT_INVALID;
 	}
-	*d = (struct device){.index = index, .says_address = s->says_address};
+	*d = (struct device){.index = index, .forms = &s->forms};
 	status = device_open_kept(s, index, O_RDWR, &d->file);
 	if (status)
 		return status;
@@ -77,7 +78,7 @@ void device_detach_others(struct device_system *s, uint32_t first, uint32_t last
 		if (s->devices[i].index >= first && s->devices[i].index <= last)
 			s->devices[kept++] = s->devices[i];
 		else
-			kept_fd_close(&s->devices[i].file);
+			device_close(&s->devices[i].file);
 	}
 	s->device_count = kept;
 }
@@ -128,6 +129,19 @@ static NRT_STATUS reset_device(const struct device_system *s, const struct devic
 	return NRT_SUCCESS;
 }
 
+/* There is nothing to reset in a simulation; a real device may be in use. */
+static bool may_reset(const struct device_file *file)
+{
+	if (file->simulated)
+		return false;
+	if (guard_check(file, file->owner, NEURON_IOCTL_NC_RESET, NULL) == GUARD_PASS)
+		return true;
+	log_warn(TAG,
+		"The cores of the real device nd%u are not reset: " ENV_ALLOW_RESET "=1 allows it",
+		file->index);
+	return false;
+}
+
 /* ---- all of it ---------------------------------------------------------------------------- */
 
 NRT_STATUS device_new(const struct device_place *place, struct device_system **ret)
@@ -136,8 +150,11 @@ NRT_STATUS device_new(const struct device_place *place, struct device_system **r
 
 	if (!s)
 		return NRT_RESOURCE;
-	s->query.fd = s->link.fd = -1;
+	s->query.kept.fd = s->link.fd = -1;
 	s->allow_real = place->allow_real;
+	s->allow_reset = place->allow_reset;
+	(void)snprintf(s->fake_instance, sizeof(s->fake_instance), "%s",
+		place->fake_instance ? place->fake_instance : "");
 	if ((size_t)snprintf(s->root, sizeof(s->root), "%s", place->root) >= sizeof(s->root)) {
 		log_error(TAG, ENV_DEVICE_ROOT " is too long");
 		free(s);
@@ -152,8 +169,9 @@ NRT_STATUS device_start(struct device_system *s, bool reset)
 	NRT_STATUS status = know_cores(s);
 
 	for (uint32_t i = 0; i < s->device_count && !status && reset; i++)
-		status = reset_device(s, &s->devices[i]);
-	if (!status)
+		if (may_reset(&s->devices[i].file))
+			status = reset_device(s, &s->devices[i]);
+	if (!status && !s->topology.simulated)
 		device_link(s);
 	return status;
 }
@@ -169,8 +187,8 @@ void device_shut_down(struct device_system *s)
 	}
 	device_unreserve(s);
 	for (uint32_t i = 0; i < s->device_count; i++)
-		kept_fd_close(&s->devices[i].file);
-	kept_fd_close(&s->query);
+		device_close(&s->devices[i].file);
+	device_close(&s->query);
 	kept_fd_close(&s->link);
 	free(s->cores);
 	free(s);

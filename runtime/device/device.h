@@ -16,12 +16,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <nrt/nrt_status.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/kept_fd.h"
 #include "runtime/device/cores.h"
+#include "runtime/device/forms.h"
 #include "runtime/device/marks.h"
 #include "runtime/device/notify.h"
 
@@ -33,19 +35,41 @@ enum device_arch { DEVICE_ARCH_V1 = 1, DEVICE_ARCH_V2 = 2, DEVICE_ARCH_V3 = 3, D
 /* Memory categories of the driver, for its accounting. */
 enum device_mem_type { DEVICE_MEM_CODE = 8, DEVICE_MEM_TENSORS = 9 };
 
-/* What can be known without opening a device. */
+/* What can be known without opening a device.  Cores are counted from those of neuron<first_index> on,
+ * as the driver counts them; so devices behind a gap in the numbers are seen but not used. */
 struct device_topology {
-	uint32_t device_count;
-	uint32_t first_index; /* N of the first neuronN */
+	uint32_t device_count; /* from first_index on, without a gap */
+	uint32_t first_index;  /* N of the first neuronN */
 	uint32_t cores_per_device;
-	uint32_t arch;	 /* enum device_arch, as sysfs says; negotiation knows for certain */
-	bool is_virtual; /* no character devices */
+	uint32_t arch;	  /* enum device_arch, as sysfs says; negotiation knows for certain */
+	uint64_t present; /* bit N: there is a neuronN */
+	bool is_virtual;  /* no character devices */
+	bool simulated;	  /* no devices at all, simulate.h */
 };
 
 /* Where devices are looked for. */
 struct device_place {
 	const char *root;
 	bool allow_real;
+	bool allow_reset;	   /* requests that change a real device, guards.h */
+	const char *fake_instance; /* NULL or "" = none; simulate.h */
+};
+
+/* A device file that this process opened. */
+struct device_file {
+	struct kept_fd kept;
+	uint32_t index;	  /* N of neuronN */
+	bool is_real;	  /* a character device */
+	bool simulated;	  /* there is no file, simulate.h */
+	bool allow_reset; /* as in struct device_place */
+	pid_t owner;	  /* who opened it; not the child of a fork */
+};
+
+/* The driver, as it answered. */
+struct device_driver {
+	uint32_t major, minor;
+	bool has_features; /* it knows DRIVER_INFO_GET */
+	uint64_t features; /* NEURON_FEATURE_... */
 };
 
 /* What the caller wants; logical cores, counted from 0 over all devices. */
@@ -57,9 +81,9 @@ struct device_wish {
 };
 
 struct device {
-	uint32_t index;	     /* N of neuronN */
-	struct kept_fd file; /* working handle */
-	bool says_address;   /* the driver knows MEM_ALLOC_V2MT64_PA */
+	uint32_t index;		    /* N of neuronN */
+	struct device_file file;    /* working handle */
+	struct device_forms *forms; /* of the system */
 };
 
 /* A physical NeuronCore of this process.  What belongs to a logical core (queue, ring, models) is with
@@ -77,13 +101,17 @@ struct device_core {
 
 struct device_system {
 	char root[PATH_MAX];
-	bool allow_real;
-	bool is_virtual; /* no character device among those that were opened */
-	uint32_t arch;	 /* enum device_arch */
+	bool allow_real, allow_reset;
+	char fake_instance[64]; /* "" = none */
+	bool is_virtual;	/* no character device among those that were opened */
+	uint32_t arch;		/* enum device_arch */
+	uint32_t revision;	/* of the board, as the driver gives it */
+	struct device_driver driver;
+	_Atomic unsigned simulation_said;
+	struct device_forms forms; /* which sizes of requests the driver takes */
 	struct device_topology topology;
-	struct kept_fd query; /* the one query handle: the close of any drops all marks */
-	struct kept_fd link;  /* of a virtual device: hangs up when it goes */
-	bool says_address;    /* as in struct device */
+	struct device_file query; /* the one query handle: the close of any drops all marks */
+	struct kept_fd link;	  /* of a virtual device: hangs up when it goes */
 	struct marks marks;
 	uint32_t lnc_size;   /* physical cores of a logical one, 0 before device_reserve */
 	uint32_t first_core; /* physical, of the machine */
@@ -107,8 +135,9 @@ static inline uint32_t device_logical_total(const struct device_system *s)
 
 /* ---- discover.c --------------------------------------------------------------------------- */
 
-/* Looks for devices below root.  NRT_INVALID: none, or real ones that are not allowed. */
-NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topology *ret);
+/* Looks for devices at a place.  NRT_INVALID: none, or real ones that are not allowed, or nobody says
+ * how many cores they have. */
+NRT_STATUS device_discover(const struct device_place *place, struct device_topology *ret);
 
 /* Opens neuron<index> below s->root.  Whether it is a character device is asked of the opened file:
  * it is closed again (NRT_INVALID) without s->allow_real, else s->is_virtual is cleared.  Needs
@@ -118,7 +147,8 @@ NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *
 /* The same for a descriptor that stays open and at its number: a driver takes the close of a duplicate
  * for the end of the process's use. */
 NRT_STATUS device_open_kept(
-	struct device_system *s, uint32_t index, int flags, struct kept_fd *ret_file);
+	struct device_system *s, uint32_t index, int flags, struct device_file *ret_file);
+void device_close(struct device_file *file);
 
 /* Reads a small text file below root; NULL when there is none.  The caller frees it. */
 char *device_read_text(const char *root, const char *path);
@@ -154,8 +184,32 @@ NRT_STATUS device_choose_size(
 /* ---- request.c ---------------------------------------------------------------------------- */
 
 /* The one ioctl(2) of the library.  0 or -errno; a positive result, which the driver has for bad user
- * pointers, is -EFAULT; a descriptor that the program took from us is -EBADF. */
-int device_ioctl(const struct kept_fd *file, uint32_t cmd, void *arg);
+ * pointers, is -EFAULT; a descriptor that the program took from us is -EBADF; what guards.h refuses is
+ * -EPERM, and said. */
+int device_ioctl(const struct device_file *file, uint32_t cmd, void *arg);
+/* The same with another ioctl(2): for tests. */
+typedef int (*device_ioctl_fn)(int fd, uint32_t cmd, void *arg); /* result, errno as ioctl(2) */
+int device_ioctl_by(device_ioctl_fn call, const struct device_file *file, uint32_t cmd, void *arg);
+
+/* Architecture and revision of the board.  Older drivers say it only to a working handle, which is
+ * opened for that and closed again. */
+int device_board_info(struct device_system *s, uint32_t *ret_arch, uint32_t *ret_revision);
+
+/* Where a device sits.  Older drivers do not say the domain: 0. */
+struct device_pci_place {
+	uint32_t domain, bus;
+	uint8_t slot, function;
+};
+int device_pci_place(struct device_system *s, uint32_t index, struct device_pci_place *ret);
+/* The number that the host gives a device; a driver that does not know the request: its own number. */
+int device_host_id(struct device_system *s, uint32_t index, uint32_t *ret_id);
+/* Routing ids by host device number.  A driver that does not know the request: as machines of the family are
+ * wired. */
+struct device_routing {
+	uint32_t count;
+	uint32_t rid[DEVICE_MAX];
+};
+int device_routing(const struct device_system *s, struct device_routing *ret);
 
 /* The text for an error of a request: as strerror, but says what it means when the device has gone. */
 const char *device_strerror(int rc);
@@ -166,6 +220,8 @@ int device_mem_alloc(const struct device_core *core, uint64_t size, enum device_
 int device_mem_free(const struct device *device, uint64_t handle);
 int device_copy_in(const struct device *device, uint64_t handle, uint64_t offset, const void *from,
 	uint64_t size);
+/* Bytes of the next request of a buffer copy in the form cmd, 0 = it cannot say that offset. */
+uint64_t device_copy_piece(uint32_t cmd, uint64_t offset, uint64_t size);
 int device_copy_out(
 	const struct device *device, uint64_t handle, uint64_t offset, void *to, uint64_t size);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * discover.c - which devices there are, and opening them.
+ *
+ * Nothing is opened to find devices: names below dev/, attributes below sys/.
  */
 #include "runtime/device/device.h"
 
@@ -10,12 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
+#include "runtime/device/simulate.h"
 #include "runtime/log/log.h"
 
 #define TAG "TDRV"
+#define CORES_PER_DEVICE_MAX 8u
+#define OPEN_TRIES 64 /* of an open that signals interrupt */
 
 char *device_read_text(const char *root, const char *path)
 {
@@ -29,17 +35,61 @@ char *device_read_text(const char *root, const char *path)
 	return text;
 }
 
-static uint32_t read_core_count(const char *root, uint32_t index)
+/* ---- cores of a device -------------------------------------------------------------------- */
+
+/* What core_count says; -EINVAL when that is no number of cores, or the errno of reading it. */
+static int read_core_count(const char *root, uint32_t index, uint32_t *ret)
 {
 	_cleanup_free_ char *text = NULL;
-	char path[80];
-	unsigned long cores = 0;
+	char path[PATH_MAX];
+	unsigned long cores;
+	size_t size;
+	char *end;
+	int rc, n = snprintf(path, sizeof(path), "%s/sys/class/neuron_device/neuron%u/core_count",
+			root, index);
 
-	(void)snprintf(path, sizeof(path), "/sys/class/neuron_device/neuron%u/core_count", index);
-	text = device_read_text(root, path);
-	if (text)
-		cores = strtoul(text, NULL, 10);
-	return cores <= 8 ? (uint32_t)cores : 0;
+	rc = n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG : file_read(path, 64, &text, &size);
+	if (rc < 0)
+		return rc;
+	cores = strtoul(text, &end, 10);
+	if (end == text || (*end && *end != '\n') || cores == 0 || cores > CORES_PER_DEVICE_MAX)
+		return -EINVAL;
+	*ret = (uint32_t)cores;
+	return 0;
+}
+
+/* The cores have a directory each.  Driver 2.24 shows core_count to root alone, but these to all. */
+static uint32_t count_core_directories(const char *root, uint32_t index)
+{
+	char path[PATH_MAX];
+	uint32_t cores = 0;
+
+	for (; cores < CORES_PER_DEVICE_MAX; cores++) {
+		int n = snprintf(path, sizeof(path),
+			"%s/sys/class/neuron_device/neuron%u/neuron_core%u", root, index, cores);
+
+		if (n < 0 || (size_t)n >= sizeof(path) || access(path, F_OK) < 0)
+			break;
+	}
+	return cores;
+}
+
+static NRT_STATUS find_core_count(const char *root, uint32_t index, uint32_t *ret)
+{
+	int rc = read_core_count(root, index, ret);
+
+	if (rc == 0)
+		return NRT_SUCCESS;
+	*ret = count_core_directories(root, index);
+	if (*ret)
+		return NRT_SUCCESS;
+	log_error(TAG,
+		"Cannot read the number of cores of '%s/dev/neuron%u' from "
+		"'%s/sys/class/neuron_device/neuron%u/core_count': %s%s",
+		root, index, root, index,
+		rc == -EINVAL ? "it holds no number from 1 to 8" : strerror(-rc),
+		rc == -ENOENT ? ". Is sysfs mounted and the neuron driver loaded?" : "");
+	return NRT_INVALID;
 }
 
 /* "NCv3".  Where that cannot be read: the second architecture has two cores, the later ones eight. */
@@ -58,6 +108,8 @@ static uint32_t read_arch(const char *root, uint32_t index, uint32_t cores)
 	return cores <= 2 ? DEVICE_ARCH_V2 : DEVICE_ARCH_V3;
 }
 
+/* ---- devices ------------------------------------------------------------------------------ */
+
 static NRT_STATUS refuse_real(const char *root, uint32_t index)
 {
 	log_error(TAG,
@@ -68,25 +120,35 @@ static NRT_STATUS refuse_real(const char *root, uint32_t index)
 	return NRT_INVALID;
 }
 
-/* dead: a file system is mounted at root that nobody serves any more. */
-static NRT_STATUS no_device(const char *root, bool dead)
+/* why: errno of looking for them. */
+static NRT_STATUS no_device(const char *root, int why)
 {
-	if (dead)
+	if (why == ENOTCONN)
 		log_error(TAG, "The virtual device at '%s' has died; start it again (ntrace-vdev)",
 			root);
+	else if (why == EACCES)
+		log_error(TAG, "No neuron device available: uid %u may not look into '%s/dev'",
+			(unsigned)geteuid(), root);
 	else
 		log_error(TAG,
 			"No neuron device available below '%s/dev'. `ntrace-vdev -- CMD` runs CMD "
 			"on a virtual device; " ENV_DEVICE_ROOT " names one that is running",
 			root);
+	log_error("NRT", "Cannot find Neuron devices. Machines that have them are instances of "
+			 "types such as trn2, inf2 or trn1.");
+	log_error("NRT", "How devices are found, and which settings choose them: "
+			 "docs/virtual-device.md, \"Settings of the runtime\"");
+	log_error("NRT", "What was looked for, in which order: docs/conformance.md, \"Discovery "
+			 "and identity\"");
 	return NRT_INVALID;
 }
 
-NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topology *ret)
+/* Sets the bits of the devices that there are.  0, or the errno that says most about why there are none. */
+static int list_devices(const char *root, struct device_topology *t)
 {
-	struct device_topology t = {.is_virtual = true};
-	bool dead = false;
+	int why = 0;
 
+	t->is_virtual = true;
 	for (uint32_t i = 0; i < DEVICE_MAX; i++) {
 		char path[PATH_MAX];
 		struct stat st;
@@ -95,27 +157,123 @@ NRT_STATUS device_discover(const char *root, bool allow_real, struct device_topo
 		if (n < 0 || (size_t)n >= sizeof(path))
 			continue;
 		if (stat(path, &st) < 0) {
-			dead |= errno == ENOTCONN;
+			if (errno == ENOTCONN || errno == EACCES)
+				why = errno;
 			continue;
 		}
-		if (t.device_count++ == 0)
-			t.first_index = i;
+		t->present |= 1ull << i;
 		if (S_ISCHR(st.st_mode))
-			t.is_virtual = false;
+			t->is_virtual = false;
 	}
-	if (t.device_count == 0)
-		return no_device(root, dead);
-	if (!t.is_virtual && !allow_real)
-		return refuse_real(root, t.first_index);
-	t.cores_per_device = read_core_count(root, t.first_index);
-	if (t.cores_per_device == 0) {
-		log_error(TAG, "Cannot read the number of cores of '%s/dev/neuron%u'", root,
-			t.first_index);
-		return NRT_INVALID;
+	return why;
+}
+
+/* The run of devices that can be used. */
+static void find_run(const char *root, struct device_topology *t)
+{
+	uint64_t behind;
+
+	t->first_index = (uint32_t)__builtin_ctzll(t->present);
+	behind = t->present >> t->first_index;
+	t->device_count = ~behind ? (uint32_t)__builtin_ctzll(~behind) : DEVICE_MAX;
+	behind = t->device_count < DEVICE_MAX ? behind >> t->device_count : 0;
+	if (behind)
+		log_warn(TAG,
+			"There is no '%s/dev/neuron%u', but %d devices behind it: they are not "
+			"used, "
+			"for cores are counted without a gap",
+			root, t->first_index + t->device_count, __builtin_popcountll(behind));
+}
+
+NRT_STATUS device_discover(const struct device_place *place, struct device_topology *ret)
+{
+	struct device_topology t = {0};
+	NRT_STATUS status;
+	int why;
+
+	if (simulate_wanted(place))
+		return simulate_topology(place->fake_instance, ret);
+	why = list_devices(place->root, &t);
+	if (t.present == 0)
+		return no_device(place->root, why);
+	find_run(place->root, &t);
+	if (!t.is_virtual && !place->allow_real)
+		return refuse_real(place->root, t.first_index);
+	status = find_core_count(place->root, t.first_index, &t.cores_per_device);
+	t.arch = read_arch(place->root, t.first_index, t.cores_per_device);
+	if (!status)
+		*ret = t;
+	return status;
+}
+
+NRT_STATUS device_find(struct device_system *s)
+{
+	const struct device_place place = {
+		.root = s->root, .allow_real = s->allow_real, .fake_instance = s->fake_instance};
+	NRT_STATUS status = device_discover(&place, &s->topology);
+
+	if (!status)
+		s->is_virtual = s->topology.is_virtual;
+	return status;
+}
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+/* What an errno of open means for a device, and what to do. */
+static const struct {
+	int error;
+	const char *means;
+} open_errors[] = {
+	{EACCES, "Give this user access to it: the driver's package has a udev rule that makes "
+		 "it 0666"},
+	{EPERM, "In a container, pass the device to it: `--device /dev/neuron#`"},
+	{ENOENT, "Is /dev/neuron# visible to this process? In a container, pass it: `--device "
+		 "/dev/neuron#`"},
+	{ENXIO, "The neuron driver does not serve it; is it loaded?"},
+	{ENODEV, "The neuron driver does not serve it; is it loaded?"},
+	{EBUSY, "The driver lets 16 processes use a device; end one of them"},
+	{EINVAL, "The last reset of the device failed; the kernel log has more"},
+	{EINTR, "A signal ended the wait for its reset"},
+	{ENOTCONN, "The virtual device has died; start it again (ntrace-vdev)"},
+};
+
+static const char *meaning_of(int error)
+{
+	for (size_t i = 0; i < sizeof(open_errors) / sizeof(open_errors[0]); i++)
+		if (open_errors[i].error == error)
+			return open_errors[i].means;
+	return "The kernel log may have more";
+}
+
+static NRT_STATUS not_opened(const char *path, uint32_t index, int error)
+{
+	struct stat st;
+
+	if ((error == EACCES || error == EPERM) && stat(path, &st) == 0)
+		log_error(TAG,
+			"Could not open the nd%u: %s. '%s' has mode %04o, owner %u, group %u; this "
+			"process has uid %u, gid %u. %s",
+			index, strerror(error), path, (unsigned)st.st_mode & 07777u,
+			(unsigned)st.st_uid, (unsigned)st.st_gid, (unsigned)geteuid(),
+			(unsigned)getegid(), meaning_of(error));
+	else
+		log_error(TAG, "Could not open the nd%u: %s. '%s': %s", index, strerror(error),
+			path, meaning_of(error));
+	return NRT_INVALID;
+}
+
+/* A signal may come at any time, and a driver that waits for a reset leaves then.  A blocked SIGTERM makes
+ * it leave each time, so this does not go on for ever. */
+static int open_patiently(const char *path, int flags)
+{
+	int fd = -1;
+
+	for (int i = 0; i < OPEN_TRIES && fd < 0; i++) {
+		fd = open(path, flags | O_CLOEXEC);
+		if (fd < 0 && errno != EINTR)
+			break;
 	}
-	t.arch = read_arch(root, t.first_index, t.cores_per_device);
-	*ret = t;
-	return NRT_SUCCESS;
+	return fd;
 }
 
 NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *ret_fd)
@@ -126,13 +284,11 @@ NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *
 	int n = snprintf(path, sizeof(path), "%s/dev/neuron%u", s->root, index);
 
 	if (n >= 0 && (size_t)n < sizeof(path))
-		fd = open(path, flags | O_CLOEXEC);
+		fd = open_patiently(path, flags);
 	else
 		errno = ENAMETOOLONG;
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		log_error(TAG, "Could not open the nd%u: %s", index, strerror(errno));
-		return NRT_INVALID;
-	}
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return not_opened(path, index, errno);
 	/* Another file may stand at the path than the one that was looked at before. */
 	if (S_ISCHR(st.st_mode)) {
 		if (!s->allow_real)
@@ -145,26 +301,30 @@ NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *
 }
 
 NRT_STATUS device_open_kept(
-	struct device_system *s, uint32_t index, int flags, struct kept_fd *ret_file)
+	struct device_system *s, uint32_t index, int flags, struct device_file *ret_file)
 {
+	struct device_file file = {
+		.index = index, .allow_reset = s->allow_reset, .owner = getpid(), .kept.fd = -1};
+	NRT_STATUS status = NRT_SUCCESS;
+	struct stat st;
 	int fd, rc;
-	NRT_STATUS status = device_open(s, index, flags, &fd);
 
-	if (status)
-		return status;
-	rc = kept_fd_know(ret_file, fd);
-	if (rc < 0) {
-		log_error(TAG, "Could not keep the nd%u open: %s", index, strerror(-rc));
-		return NRT_RESOURCE;
+	file.simulated = s->topology.simulated;
+	if (!file.simulated)
+		status = device_open(s, index, flags, &fd);
+	if (!status && !file.simulated) {
+		file.is_real = fstat(fd, &st) < 0 || S_ISCHR(st.st_mode);
+		rc = kept_fd_know(&file.kept, fd);
+		if (rc < 0) {
+			log_error(TAG, "Could not keep the nd%u open: %s", index, strerror(-rc));
+			status = NRT_RESOURCE;
+		}
 	}
-	return NRT_SUCCESS;
+	*ret_file = file;
+	return status;
 }
 
-NRT_STATUS device_find(struct device_system *s)
+void device_close(struct device_file *file)
 {
-	NRT_STATUS status = device_discover(s->root, s->allow_real, &s->topology);
-
-	if (!status)
-		s->is_virtual = s->topology.is_virtual;
-	return status;
+	kept_fd_close(&file->kept);
 }

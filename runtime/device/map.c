@@ -116,9 +116,9 @@ int device_map(const struct device_system *s, const struct device *device, uint6
 {
 	if (s->is_virtual)
 		return map_virtual(s->root, device->index, handle, size, ret_addr);
-	if (!kept_fd_valid(&device->file))
+	if (!kept_fd_valid(&device->file.kept))
 		return -EBADF;
-	return map_fd(device->file.fd, mmap_offset, size, ret_addr);
+	return map_fd(device->file.kept.fd, mmap_offset, size, ret_addr);
 }
 
 void device_link(struct device_system *s)

@@ -5,20 +5,27 @@
  * The runtime has two compatibility ids per architecture, the driver a range: the lower id must not be
  * below the range, the higher one not above it.
  */
-#include "runtime/device/device.h"
+#include "runtime/device/negotiate.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/instance.h"
+#include "runtime/device/identity.h"
+#include "runtime/device/simulate.h"
 #include "runtime/log/log.h"
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
 
 #define TAG "TDRV"
+#define OLDEST_MAJOR 2u /* driver 2.24: the oldest whose requests vmlinux/ioctl_table.def knows */
+#define OLDEST_MINOR 24u
 
 /* Compatibility ids of a runtime of version 2.31, per architecture. */
 static const struct {
@@ -29,18 +36,96 @@ static const struct {
 	{DEVICE_ARCH_V4, 10, 11},
 };
 
-static NRT_STATUS check_version_text(const char *root)
+/* ---- pure --------------------------------------------------------------------------------- */
+
+enum negotiate_verdict negotiate_range(uint32_t arch, uint32_t min, uint32_t max, uint32_t *ret_id)
+{
+	for (size_t i = 0; i < sizeof(compatible) / sizeof(compatible[0]); i++) {
+		if (compatible[i].arch != arch)
+			continue;
+		*ret_id = compatible[i].low;
+		if (compatible[i].low < min)
+			return NEGOTIATE_RUNTIME_OLD;
+		*ret_id = compatible[i].high;
+		return compatible[i].high > max ? NEGOTIATE_DRIVER_OLD : NEGOTIATE_OK;
+	}
+	*ret_id = 0;
+	return NEGOTIATE_ARCH;
+}
+
+static bool parse_part(const char **text, uint32_t *ret)
+{
+	char *end;
+	unsigned long n;
+
+	if (!isdigit((unsigned char)**text))
+		return false;
+	n = strtoul(*text, &end, 10);
+	if (n > UINT16_MAX)
+		return false;
+	*ret = (uint32_t)n;
+	*text = end;
+	return true;
+}
+
+bool negotiate_parse_version(const char *text, uint32_t *ret_major, uint32_t *ret_minor)
+{
+	uint32_t major, minor;
+
+	if (!parse_part(&text, &major) || *text++ != '.' || !parse_part(&text, &minor))
+		return false;
+	*ret_major = major;
+	*ret_minor = minor;
+	return true;
+}
+
+/* ---- a driver that is only just good enough ----------------------------------------------- */
+
+static void warn_old_driver(const char *what)
+{
+	log_warn("NRT", "The Neuron driver is old: %s. Please upgrade aws-neuronx-dkms", what);
+}
+
+static _Atomic(device_old_driver_fn) tell_old_driver = warn_old_driver;
+
+int device_on_old_driver(device_old_driver_fn fn)
+{
+	if (!fn)
+		return -EINVAL;
+	atomic_store(&tell_old_driver, fn);
+	return 0;
+}
+
+static void check_age(const struct device_system *s)
+{
+	char what[96];
+
+	if (s->driver.major > OLDEST_MAJOR ||
+		(s->driver.major == OLDEST_MAJOR && s->driver.minor >= OLDEST_MINOR))
+		(void)snprintf(what, sizeof(what), "version %u.%u without %s", s->driver.major,
+			s->driver.minor,
+			s->driver.has_features ? "newer requests" : "feature flags");
+	else
+		(void)snprintf(what, sizeof(what), "version %u.%u, before %u.%u", s->driver.major,
+			s->driver.minor, OLDEST_MAJOR, OLDEST_MINOR);
+	if (!s->driver.has_features || forms_old(&s->forms) || s->driver.major < OLDEST_MAJOR ||
+		(s->driver.major == OLDEST_MAJOR && s->driver.minor < OLDEST_MINOR))
+		atomic_load (&tell_old_driver)(what);
+}
+
+/* ---- the driver --------------------------------------------------------------------------- */
+
+static NRT_STATUS check_version_text(const char *root, struct device_driver *ret)
 {
 	_cleanup_free_ char *text = device_read_text(root, "/sys/module/neuron/version");
-	unsigned major, minor;
 
-	if (!text || sscanf(text, "%u.%u", &major, &minor) != 2) {
+	if (!text || !negotiate_parse_version(text, &ret->major, &ret->minor)) {
 		log_error("NRT", "Unable to determine Neuron Driver version. Please check "
 				 "aws-neuron-dkms package is installed.");
 		return NRT_INVALID;
 	}
-	log_info("NRT", "Found neuron driver: %u.%u", major, minor);
-	if (major <= 1) {
+	log_info("NRT", "Found neuron driver: %u.%u", ret->major, ret->minor);
+	if (ret->major <= 1) {
 		log_error("NRT", "Neuron Runtime 2.x requires Neuron driver(aws-neuron-dkms) "
 				 "version 2.1 or above.");
 		return NRT_INVALID;
@@ -48,7 +133,7 @@ static NRT_STATUS check_version_text(const char *root)
 	return NRT_SUCCESS;
 }
 
-static NRT_STATUS incompatible(
+static void say_incompatible(
 	uint32_t id, const struct neuron_compatible_version *range, const char *package)
 {
 	log_error("NRT",
@@ -67,18 +152,13 @@ static NRT_STATUS incompatible(
 		"Please make sure to upgrade to latest %s; for detailed installation instructions "
 		"visit Neuron documentation.",
 		package);
-	return NRT_INVALID;
 }
 
-static NRT_STATUS negotiate(const char *root, const struct kept_fd *query, uint32_t *ret_arch)
+static NRT_STATUS read_range(const struct device_system *s, struct neuron_compatible_version *ret)
 {
 	struct neuron_compatible_version range = {0};
-	struct neuron_device_basic_info info = {0};
-	NRT_STATUS status = check_version_text(root);
 
-	if (status)
-		return status;
-	if (device_ioctl(query, NEURON_IOCTL_COMPATIBLE_VERSION, &range) < 0) {
+	if (device_ioctl(&s->query, NEURON_IOCTL_COMPATIBLE_VERSION, &range) < 0) {
 		log_error("NRT", "Unable to read compatible Driver version.");
 		log_error("NRT", "Please check /dev/neuron# is accessible. If you're using "
 				 "containers, please "
@@ -86,22 +166,30 @@ static NRT_STATUS negotiate(const char *root, const struct kept_fd *query, uint3
 				 "`--device /dev/neuron#`.");
 		return NRT_INVALID;
 	}
-	if (device_ioctl(query, NEURON_IOCTL_DEVICE_BASIC_INFO, &info) < 0) {
-		log_error(TAG, "Failed to identify hw platform");
-		return NRT_INVALID;
-	}
-	for (size_t i = 0; i < sizeof(compatible) / sizeof(compatible[0]); i++) {
-		if (compatible[i].arch != info.architecture)
-			continue;
-		if (compatible[i].low < range.min)
-			return incompatible(compatible[i].low, &range,
-				"aws-neuronx-runtime-lib and aws-neuronx-collectives");
-		if (compatible[i].high > range.max)
-			return incompatible(compatible[i].high, &range, "aws-neuronx-dkms");
-		*ret_arch = info.architecture;
+	*ret = range;
+	return NRT_SUCCESS;
+}
+
+static NRT_STATUS check_range(
+	const struct device_system *s, const struct neuron_compatible_version *range)
+{
+	static const char *const packages[] = {
+		[NEGOTIATE_RUNTIME_OLD] = "aws-neuronx-runtime-lib and aws-neuronx-collectives",
+		[NEGOTIATE_DRIVER_OLD] = "aws-neuronx-dkms",
+	};
+	enum negotiate_verdict verdict;
+	uint32_t id;
+
+	verdict = negotiate_range(s->arch, range->min, range->max, &id);
+	if (verdict == NEGOTIATE_OK)
 		return NRT_SUCCESS;
-	}
-	log_error(TAG, "Architecture %u is not supported", info.architecture);
+	if (verdict == NEGOTIATE_ARCH)
+		log_error(TAG,
+			"Architecture %u is not supported, only 2 (Trn1, Inf2), 3 (Trn2) and 4 "
+			"(Trn3)",
+			s->arch);
+	else
+		say_incompatible(id, range, packages[verdict]);
 	return NRT_INVALID;
 }
 
@@ -110,17 +198,50 @@ static void ask_features(struct device_system *s)
 {
 	struct neuron_device_driver_info info = {.size = sizeof(info)};
 
-	if (device_ioctl(&s->query, NEURON_IOCTL_DRIVER_INFO_GET, &info) == 0)
-		s->says_address = info.feature_flags1 & NEURON_FEATURE_ALLOC_WITH_PA;
+	if (device_ioctl(&s->query, NEURON_IOCTL_DRIVER_INFO_GET, &info) == 0) {
+		s->driver.has_features = true;
+		s->driver.features = info.feature_flags1;
+	}
+	forms_deny(&s->forms, s->driver.has_features, s->driver.features);
+}
+
+static void say_machine(const struct device_system *s)
+{
+	char id[INSTANCE_ID_BYTES];
+	struct identity what;
+
+	instance_read_id(s->root, NULL, id);
+	identity_read(s, &what);
+	log_info(TAG, "Instance ID: %s, type %s, %s revision %s", id,
+		what.type[0] ? what.type : "unknown", what.arch_name, what.revision);
 }
 
 NRT_STATUS device_negotiate(struct device_system *s)
 {
-	NRT_STATUS status = device_open_kept(s, s->topology.first_index, O_WRONLY, &s->query);
+	struct neuron_compatible_version range;
+	NRT_STATUS status;
 
+	if (s->topology.simulated) {
+		simulate_negotiate(s);
+		say_machine(s);
+		return NRT_SUCCESS;
+	}
+	status = device_open_kept(s, s->topology.first_index, O_WRONLY, &s->query);
 	if (!status)
-		status = negotiate(s->root, &s->query, &s->arch);
+		status = check_version_text(s->root, &s->driver);
 	if (!status)
-		ask_features(s);
-	return status;
+		status = read_range(s, &range);
+	if (status)
+		return status;
+	ask_features(s);
+	if (device_board_info(s, &s->arch, &s->revision) < 0) {
+		log_error(TAG, "Failed to identify hw platform");
+		return NRT_INVALID;
+	}
+	status = check_range(s, &range);
+	if (status)
+		return status;
+	check_age(s);
+	say_machine(s);
+	return NRT_SUCCESS;
 }

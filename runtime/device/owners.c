@@ -41,7 +41,7 @@ static void add(struct owners *o, int32_t pid)
 }
 
 /* 0 or -errno. */
-static int ask(const struct kept_fd *file, struct owners *o)
+static int ask(const struct device_file *file, struct owners *o)
 {
 	struct {
 		struct neuron_apps_info head;
@@ -57,7 +57,7 @@ static int ask(const struct kept_fd *file, struct owners *o)
 static int ask_device(struct device_system *s, uint32_t index, struct owners *o)
 {
 	const struct device *d = device_attached(s, index);
-	struct kept_fd file;
+	struct device_file file;
 	int rc;
 
 	if (d)
@@ -65,7 +65,7 @@ static int ask_device(struct device_system *s, uint32_t index, struct owners *o)
 	if (device_open_kept(s, index, O_RDWR, &file) != NRT_SUCCESS)
 		return -ENODEV;
 	rc = ask(&file, o);
-	kept_fd_close(&file);
+	device_close(&file);
 	return rc;
 }
 

@@ -1,30 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request.c - the requests of the driver that the runtime sends, one function each.
+ * request.c - the one ioctl(2) of the library, and the requests that programs run with, one function each.
+ *
+ * Requests that say what the driver and the device are stand in request_info.c.
  */
 #include "runtime/device/device.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
+#include "runtime/base/env.h"
+#include "runtime/device/guards.h"
+#include "runtime/device/simulate.h"
+#include "runtime/log/log.h"
 #include "runtime/vdev/vdev_abi.h"
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
 
+#define TAG "TDRV"
 #define NOTIFY_RING_BYTES 65536u
 #define QUEUE_DESCRIPTORS 64u
+#define PIECE_BYTES (1ull << 30) /* of a buffer copy: the driver counts in 32 bits */
 
-int device_ioctl(const struct kept_fd *file, uint32_t cmd, void *arg)
+/* ---- the door ----------------------------------------------------------------------------- */
+
+static int refuse(const struct device_file *file, uint32_t cmd, enum guard_answer answer)
 {
+	struct guard_rule rule = {"an unknown request", GUARD_NEVER, "is not in guards.def", false};
+
+	(void)guard_rule(cmd, &rule);
+	if (answer == GUARD_CHILD)
+		log_error(TAG,
+			"%s is not sent to nd%u: process %d opened it, this is a child of it",
+			rule.request, file->index, (int)file->owner);
+	else if (answer == GUARD_HAZARD)
+		log_error(TAG, "%s is never sent to the real device nd%u: it %s", rule.request,
+			file->index,
+			rule.who == GUARD_NEVER ? rule.does
+						: "lacks a ring, which ends in a NULL pointer");
+	else
+		log_error(TAG,
+			"%s is not sent to the real device nd%u: it %s, whoever uses the device. "
+			"Set " ENV_ALLOW_RESET "=1 to allow it",
+			rule.request, file->index, rule.does);
+	return -EPERM;
+}
+
+int device_ioctl_by(device_ioctl_fn call, const struct device_file *file, uint32_t cmd, void *arg)
+{
+	enum guard_answer answer = guard_check(file, getpid(), cmd, arg);
+	struct guard_rule rule = {0};
 	int rc;
 
-	if (!kept_fd_valid(file))
-		return -EBADF;
-	rc = ioctl(file->fd, cmd, arg);
+	if (file->simulated)
+		return simulate_request(cmd, arg);
+	if (answer != GUARD_PASS)
+		return refuse(file, cmd, answer);
+	(void)guard_rule(cmd, &rule);
+	do {
+		if (!kept_fd_valid(&file->kept))
+			return -EBADF;
+		rc = call(file->kept.fd, cmd, arg);
+	} while (rc < 0 && errno == EINTR && rule.again);
 	if (rc < 0)
 		return -errno;
 	return rc > 0 ? -EFAULT : 0;
+}
+
+static int call_ioctl(int fd, uint32_t cmd, void *arg)
+{
+	return ioctl(fd, cmd, arg);
+}
+
+int device_ioctl(const struct device_file *file, uint32_t cmd, void *arg)
+{
+	return device_ioctl_by(call_ioctl, file, cmd, arg);
 }
 
 const char *device_strerror(int rc)
@@ -40,25 +92,52 @@ static uint64_t address_of(const void *p)
 	return (uint64_t)(uintptr_t)p;
 }
 
+/* ---- memory ------------------------------------------------------------------------------- */
+
+struct alloc_call {
+	const struct device_core *core;
+	uint64_t size, handle, address;
+	enum device_mem_type type;
+};
+
+/* V2MT, V2MT64 and V2MT64_PA begin alike. */
+static int send_mem_alloc(uint32_t cmd, void *arg)
+{
+	struct alloc_call *c = arg;
+	const struct device_core *core = c->core;
+	struct neuron_mem_alloc_v2mt newer = {.size = c->size,
+		.dram_channel = core->hbm,
+		.nc_id = core->index,
+		.mem_type = c->type,
+		.mem_handle = address_of(&c->handle)};
+	struct neuron_mem_alloc_v2 older = {.size = c->size,
+		.dram_channel = core->hbm,
+		.nc_id = core->index,
+		.mem_handle = newer.mem_handle};
+	struct neuron_mem_alloc oldest = {.size = c->size,
+		.dram_channel = core->hbm,
+		.nc_id = core->index,
+		.mem_handle = newer.mem_handle};
+	int rc;
+
+	if (cmd == NEURON_IOCTL_MEM_ALLOC_V2)
+		return device_ioctl(&core->device->file, cmd, &older);
+	if (cmd == NEURON_IOCTL_MEM_ALLOC)
+		return device_ioctl(&core->device->file, cmd, &oldest);
+	rc = device_ioctl(&core->device->file, cmd, &newer);
+	c->address = newer.pa;
+	return rc;
+}
+
 int device_mem_alloc(const struct device_core *core, uint64_t size, enum device_mem_type type,
 	uint64_t *ret_handle, uint64_t *ret_address)
 {
-	uint64_t handle = 0;
-	struct neuron_mem_alloc_v2mt arg = {
-		.size = size,
-		.dram_channel = core->hbm,
-		.nc_id = core->index,
-		.mem_type = type,
-		.mem_handle = address_of(&handle),
-	};
-	int rc = device_ioctl(&core->device->file,
-		core->device->says_address ? NEURON_IOCTL_MEM_ALLOC_V2MT64_PA
-					   : NEURON_IOCTL_MEM_ALLOC_V2MT64,
-		&arg);
+	struct alloc_call call = {.core = core, .size = size, .type = type};
+	int rc = forms_send(core->device->forms, REQUEST_MEM_ALLOC, send_mem_alloc, &call);
 
 	if (rc == 0) {
-		*ret_handle = handle;
-		*ret_address = arg.pa;
+		*ret_handle = call.handle;
+		*ret_address = call.address;
 	}
 	return rc;
 }
@@ -70,31 +149,69 @@ int device_mem_free(const struct device *device, uint64_t handle)
 	return device_ioctl(&device->file, NEURON_IOCTL_MEM_FREE, &arg);
 }
 
-static int buf_copy(const struct device *device, uint64_t handle, uint64_t offset, uint64_t buffer,
-	uint64_t size, bool to_device)
+uint64_t device_copy_piece(uint32_t cmd, uint64_t offset, uint64_t size)
 {
-	struct neuron_mem_buf_copy64 arg = {
-		.mem_handle = handle,
-		.buffer = buffer,
-		.size = size,
-		.offset = offset,
-		.copy_to_mem_handle = to_device,
-	};
+	if (cmd == NEURON_IOCTL_MEM_BUF_COPY && offset > UINT32_MAX)
+		return 0;
+	return size < PIECE_BYTES ? size : PIECE_BYTES;
+}
 
-	return device_ioctl(&device->file, NEURON_IOCTL_MEM_BUF_COPY64, &arg);
+struct copy_call {
+	const struct device *device;
+	uint64_t handle, offset, buffer, size, done;
+	bool to_device;
+};
+
+/* One piece; done says how long it was. */
+static int send_buf_copy(uint32_t cmd, void *arg)
+{
+	struct copy_call *c = arg;
+	uint64_t piece = device_copy_piece(cmd, c->offset, c->size);
+	struct neuron_mem_buf_copy64 newer = {.mem_handle = c->handle,
+		.buffer = c->buffer,
+		.size = piece,
+		.offset = c->offset,
+		.copy_to_mem_handle = c->to_device};
+	struct neuron_mem_buf_copy older = {.mem_handle = c->handle,
+		.buffer = c->buffer,
+		.size = (uint32_t)piece,
+		.offset = (uint32_t)c->offset,
+		.copy_to_mem_handle = c->to_device};
+
+	if (piece == 0 && c->size)
+		return -EFBIG;
+	c->done = piece;
+	return device_ioctl(&c->device->file, cmd,
+		cmd == NEURON_IOCTL_MEM_BUF_COPY ? (void *)&older : (void *)&newer);
+}
+
+static int buf_copy(struct copy_call call)
+{
+	int rc;
+
+	do {
+		rc = forms_send(call.device->forms, REQUEST_BUF_COPY, send_buf_copy, &call);
+		call.offset += call.done;
+		call.buffer += call.done;
+		call.size -= call.done;
+	} while (rc == 0 && call.size);
+	return rc;
 }
 
 int device_copy_in(const struct device *device, uint64_t handle, uint64_t offset, const void *from,
 	uint64_t size)
 {
-	return buf_copy(device, handle, offset, address_of(from), size, true);
+	return buf_copy(
+		(struct copy_call){device, handle, offset, address_of(from), size, 0, true});
 }
 
 int device_copy_out(
 	const struct device *device, uint64_t handle, uint64_t offset, void *to, uint64_t size)
 {
-	return buf_copy(device, handle, offset, address_of(to), size, false);
+	return buf_copy((struct copy_call){device, handle, offset, address_of(to), size, 0, false});
 }
+
+/* ---- queues, clocks, notifications -------------------------------------------------------- */
 
 int device_queue_init(const struct device_core *core, uint64_t program, uint64_t bindings)
 {

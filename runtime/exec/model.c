@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/device/simulate.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 #include "runtime/trace/payload.h"
@@ -201,6 +202,8 @@ NRT_STATUS nrt_load(
 	status = check_load(neff_bytes, size, vnc_count, model);
 	if (!status)
 		status = choose_core(vnc, &nc);
+	if (!status && simulate_lacks(runtime_get()->devices, SIMULATE_MODEL))
+		status = NRT_INVALID;
 	if (!status)
 		trace_core_touch(nc);
 	span = trace_start(nc, TRACE_MODEL_LOAD, NULL, 0);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/device/simulate.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 #include "runtime/trace/payload.h"
@@ -61,6 +62,9 @@ static NRT_STATUS tensor_new(nrt_tensor_placement_t placement, int vnc, size_t s
 			(int)placement, vnc, size);
 		return NRT_INVALID;
 	}
+	if (placement == NRT_TENSOR_PLACEMENT_DEVICE &&
+		simulate_lacks(runtime_get()->devices, SIMULATE_TENSOR))
+		return NRT_INVALID;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return NRT_RESOURCE;

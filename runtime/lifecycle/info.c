@@ -9,8 +9,10 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/env.h"
 #include "runtime/lifecycle/info.h"
 #include "runtime/lifecycle/version.h"
 #include "runtime/log/log.h"
@@ -59,7 +61,10 @@ static NRT_STATUS look_up(uint32_t *ret_visible, uint32_t *ret_total)
 	NRT_STATUS status = config_read(&c);
 
 	if (!status)
-		status = device_discover(c.device_root, c.allow_device, &t);
+		status = device_discover(&(struct device_place){.root = c.device_root,
+						 .allow_real = c.allow_device,
+						 .fake_instance = getenv(ENV_FAKE_INSTANCE)},
+			&t);
 	if (!status)
 		status = device_choose_size(c.lnc_size, t.arch, t.cores_per_device, &size);
 	if (status)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/env.h"
 #include "runtime/exec/object.h"
 #include "runtime/lifecycle/info.h"
 #include "runtime/lifecycle/version.h"
@@ -143,8 +144,10 @@ static void say_cores(const struct device_system *s)
 
 static NRT_STATUS bring_up(const struct config *config)
 {
-	const struct device_place place = {
-		.root = config->device_root, .allow_real = config->allow_device};
+	const struct device_place place = {.root = config->device_root,
+		.allow_real = config->allow_device,
+		.allow_reset = getenv(ENV_ALLOW_RESET) && !strcmp(getenv(ENV_ALLOW_RESET), "1"),
+		.fake_instance = getenv(ENV_FAKE_INSTANCE)};
 	const struct device_wish wish = {
 		.explicit_cores = config->visible_cores.count != 0,
 		.first_core = config->visible_cores.first,

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device_forms_test.c - the requests of the driver shim on a virtual device, each in every form that drivers
+ * have had.
+ */
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/device/device.h"
+#include "runtime/device/negotiate.h"
+#include "runtime/log/log.h"
+#include "tests/unit/nrt_lib.h"
+#include "vmlinux/ioctl_table.h"
+#include "vmlinux/neuron_args.h"
+
+/* Up to the answers of the driver. */
+static int meet(const struct place *p, struct device_system **ret)
+{
+	const struct device_place place = {.root = p->device.root};
+
+	complaint_fd = 2;
+	setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);
+	log_configure();
+	WANT_STATUS(device_new(&place, ret), NRT_SUCCESS);
+	WANT_STATUS(device_find(*ret), NRT_SUCCESS);
+	WANT_STATUS(device_negotiate(*ret), NRT_SUCCESS);
+	return 0;
+}
+
+static void settle(struct device_system *s, enum device_request what, uint32_t cmd)
+{
+	atomic_store(&s->forms.settled[what], cmd);
+}
+
+static int who_and_where(void *arg)
+{
+	static const uint32_t boards[] = {NEURON_IOCTL_DEVICE_BASIC_INFO, NEURON_IOCTL_DEVICE_INFO};
+	static const uint32_t places[] = {NEURON_IOCTL_DEVICE_BDF_EXT, NEURON_IOCTL_DEVICE_BDF};
+	struct device_system *s = NULL;
+	struct device_routing routing;
+	struct neuron_device_bdf_ext bdf;
+
+	WANT(meet(arg, &s) == 0);
+	WANT(s->arch == DEVICE_ARCH_V2 && s->revision == 255);
+	WANT(s->driver.major == 2 && s->driver.minor == 24 && s->driver.has_features);
+	WANT(s->topology.device_count == 4 && s->topology.present == 0xf);
+	WANT(!s->query.is_real && s->query.owner == getpid() && s->query.index == 0);
+	for (size_t i = 0; i < 2; i++) {
+		uint32_t arch = 0, revision = 0;
+
+		settle(s, REQUEST_BOARD_INFO, boards[i]);
+		WANT(device_board_info(s, &arch, &revision) == 0);
+		WANT(arch == DEVICE_ARCH_V2 && revision == 255);
+	}
+	for (uint32_t index = 0; index < 4; index++) {
+		struct device_pci_place found[2];
+		uint32_t id = 99;
+
+		for (size_t i = 0; i < 2; i++) {
+			settle(s, REQUEST_PCI_PLACE, places[i]);
+			memset(&found[i], 0xff, sizeof(found[i]));
+			WANT(device_pci_place(s, index, &found[i]) == 0);
+		}
+		bdf = (struct neuron_device_bdf_ext){.nd_index = index};
+		WANT(device_ioctl(&s->query, NEURON_IOCTL_DEVICE_BDF_EXT, &bdf) == 0);
+		WANT(found[0].domain == bdf.domain && found[0].bus == bdf.bus_number &&
+			found[0].slot == bdf.slot && found[0].function == bdf.func);
+		WANT(found[1].domain == 0 && found[1].bus == bdf.bus_number &&
+			found[1].slot == bdf.slot && found[1].function == bdf.func);
+		WANT(device_host_id(s, index, &id) == 0 && id == index);
+	}
+	WANT(device_host_id(s, 4, &routing.count) == -ENODEV);
+	WANT(device_host_id(s, 64, &routing.count) == -ENODEV);
+	WANT(device_routing(s, &routing) == 0 && routing.count == 4);
+	for (uint32_t i = 0; i < 4; i++)
+		WANT(routing.rid[i] == i);
+	device_shut_down(s);
+	return 0;
+}
+
+TEST("device: board, PCI place and routing are the same in the older forms", "[device]")
+{
+	static const char *const options[] = {
+		"--arch=v2", "--devices=4", "--driver-version=2.24.7.0", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(who_and_where, options);
+}
+
+static int memory(void *arg)
+{
+	static const uint32_t allocs[] = {NEURON_IOCTL_MEM_ALLOC_V2MT64_PA,
+		NEURON_IOCTL_MEM_ALLOC_V2MT64, NEURON_IOCTL_MEM_ALLOC_V2MT,
+		NEURON_IOCTL_MEM_ALLOC_V2, NEURON_IOCTL_MEM_ALLOC};
+	static const uint32_t copies[] = {NEURON_IOCTL_MEM_BUF_COPY64, NEURON_IOCTL_MEM_BUF_COPY};
+	struct device_system *s = NULL;
+	struct device d = {.index = 0};
+	const struct device_core core = {.device = &d, .index = 1};
+	struct place *p = arg;
+
+	WANT(meet(p, &s) == 0);
+	d.forms = &s->forms;
+	WANT_STATUS(device_open_kept(s, 0, O_RDWR, &d.file), NRT_SUCCESS);
+	for (size_t i = 0; i < 5; i++)
+		for (size_t k = 0; k < 2; k++) {
+			char in[100] = "written to the device", out[100] = "";
+			uint64_t handle = 0, address = 99;
+
+			settle(s, REQUEST_MEM_ALLOC, allocs[i]);
+			settle(s, REQUEST_BUF_COPY, copies[k]);
+			WANT(device_mem_alloc(&core, 4096, DEVICE_MEM_TENSORS, &handle, &address) ==
+				0);
+			WANT(handle != 0 && (i == 0 || address == 0));
+			WANT(device_copy_in(&d, handle, 1000, in, sizeof(in)) == 0);
+			WANT(device_copy_out(&d, handle, 1000, out, sizeof(out)) == 0);
+			WANT(memcmp(in, out, sizeof(in)) == 0);
+			WANT(device_copy_in(&d, handle, 4096, in, 1) == -EINVAL);
+			WANT(device_mem_free(&d, handle) == 0);
+		}
+	WANT(virtual_device_stat(&p->device, "ioctl.MEM_ALLOC") == 2);
+	WANT(virtual_device_stat(&p->device, "ioctl.MEM_ALLOC_V2MT") == 2);
+	WANT(virtual_device_stat(&p->device, "ioctl.MEM_BUF_COPY") == 15);
+	device_close(&d.file);
+	device_shut_down(s);
+	return 0;
+}
+
+TEST("device: memory is allocated and copied in every form of the requests", "[device]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(memory, two_cores);
+}
+
+/* ---- old drivers -------------------------------------------------------------------------- */
+
+static char told[128];
+static int tellings;
+
+static void note(const char *what)
+{
+	snprintf(told, sizeof(told), "%s", what);
+	tellings++;
+}
+
+static int old_driver(void *arg)
+{
+	struct device_system *s = NULL;
+
+	WANT(device_on_old_driver(NULL) == -EINVAL);
+	WANT(device_on_old_driver(note) == 0);
+	WANT(meet(arg, &s) == 0);
+	WANT(tellings == 1);
+	WANT(strcmp(told, "version 2.20, before 2.24") == 0);
+	device_shut_down(s);
+	return 0;
+}
+
+TEST("negotiate: a driver that is old but fits is told to whoever asked for it", "[device]")
+{
+	static const char *const options[] = {"--driver-version=2.20.1", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(old_driver, options);
+}
+
+static int new_driver(void *arg)
+{
+	struct device_system *s = NULL;
+
+	WANT(device_on_old_driver(note) == 0);
+	WANT(meet(arg, &s) == 0);
+	WANT(tellings == 0);
+	device_shut_down(s);
+	return 0;
+}
+
+TEST("negotiate: drivers 2.24 and 2.30 are not called old", "[device]")
+{
+	static const char *const options[][2] = {
+		{"--driver-version=2.24.0.0", NULL}, {"--driver-version=2.30.2.0", NULL}};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	for (size_t i = 0; i < 2; i++)
+		with_device(new_driver, options[i]);
+}
