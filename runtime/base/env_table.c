@@ -399,26 +399,31 @@ static unsigned least(unsigned a, unsigned b)
 
 /*
  * How many letters have to be put in, taken out, replaced or exchanged with their neighbour; FAR when it
- * is that or more.  Three rows of the usual table are kept: the exchange looks two back.
+ * is that or more.  Three rows of the usual table are kept, as the exchange looks two back, and of each row
+ * only what is nearer to the diagonal than FAR: init asks this for every row of the table.
  */
 static unsigned distance(const char *a, size_t na, const char *b, size_t nb)
 {
-	unsigned table[3][LONGEST_NAME + 1], *before = table[0], *last = table[1], *now = table[2];
+	unsigned table[3][LONGEST_NAME + 2], *before = table[0], *last = table[1], *now = table[2];
 
+	for (; na && nb && *a == *b; na--, nb--)
+		a++, b++;
 	if ((na > nb ? na - nb : nb - na) >= FAR || nb > LONGEST_NAME)
 		return FAR;
-	for (size_t k = 0; k <= nb; k++)
+	for (size_t k = 0; k <= nb && k <= FAR; k++)
 		last[k] = (unsigned)k;
 	for (size_t i = 1; i <= na; i++) {
-		unsigned best = now[0] = (unsigned)i, *recycled = before;
+		size_t low = i > FAR ? i - FAR + 1 : 1, high = i + FAR - 1 < nb ? i + FAR - 1 : nb;
+		unsigned best = now[low - 1] = low == 1 ? (unsigned)i : FAR, *recycled = before;
 
-		for (size_t k = 1; k <= nb; k++) {
+		for (size_t k = low; k <= high; k++) {
 			now[k] = least(last[k], now[k - 1]) + 1;
 			now[k] = least(now[k], last[k - 1] + (a[i - 1] != b[k - 1]));
 			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
 				now[k] = least(now[k], before[k - 2] + 1);
 			best = least(best, now[k]);
 		}
+		now[high + 1] = FAR;
 		if (best >= FAR)
 			return FAR;
 		before = last;

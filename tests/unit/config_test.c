@@ -283,7 +283,7 @@ TEST("env table: lists of cores are sorted, without duplicates, and neighbours w
 		{"511,0", -ERANGE, 0, 0},
 		{"0,512", -EINVAL, 0, 0},
 	};
-	struct env_value v;
+	struct env_value v = {.number = 0};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		test_info("'%s'", rows[i].text);
@@ -300,7 +300,7 @@ TEST("env table: lists of cores are sorted, without duplicates, and neighbours w
 
 TEST("env table: lists of sizes keep their order, and count what is too much", "[config]")
 {
-	struct env_value v;
+	struct env_value v = {.number = 0};
 
 	REQUIRE_EQ(parse("NEURON_RT_DBG_CC_DMA_PACKET_SIZE", "512,4096,512,7-9", &v), 0);
 	CHECK_EQ(v.count, 6);
@@ -343,7 +343,7 @@ TEST("env table: words stand for their numbers, in any case; a number outside is
 		{"NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", "64", 63},
 		{"NEURON_RT_DBG_DUMP_INPUTS_ON_ERR", "-5", -5},
 	};
-	struct env_value v;
+	struct env_value v = {.number = 0};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		test_info("%s=%s", rows[i].name, rows[i].text);
@@ -400,24 +400,62 @@ TEST("env table: a misspelt name is that of the nearest variable, another one is
 	}
 }
 
-TEST("env table: one wrong letter anywhere in the long part of a name is found", "[config]")
+/* Makes a mistake of a kind at a place of text (with room for a letter more); false: none can be made there. */
+static bool mistake(char *text, size_t at, int kind)
 {
+	size_t len = strlen(text);
+	char letter = text[at];
+
+	switch (kind) {
+	case 0: /* another letter */
+		text[at] = '#';
+		return true;
+	case 1: /* one too few */
+		memmove(text + at, text + at + 1, len - at);
+		return true;
+	case 2: /* one too many */
+		memmove(text + at + 1, text + at, len - at + 1);
+		text[at] = '#';
+		return true;
+	default: /* two exchanged */
+		if (!letter || !text[at + 1] || letter == text[at + 1])
+			return false;
+		text[at] = text[at + 1];
+		text[at + 1] = letter;
+		return true;
+	}
+}
+
+TEST("env table: one or two mistakes anywhere in the own part of a name are found", "[config]")
+{
+	unsigned missed = 0, tried = 0;
+
 	for (int i = 0; i < ENV_COUNT; i++) {
 		const char *name = env_row((enum env_id)i)->name;
-		size_t len = strlen(name), stem = name[1] == 'T' || name[7] != 'R' ? 7 : 10;
+		size_t len = strlen(name), own = strncmp(name, "NEURON_RT_", 10) ? 7 : 10;
 
-		for (size_t at = stem; at < len && len - stem >= 4; at++) {
-			char text[64];
-			const struct env_row *got;
+		/* Nine letters: a quarter of what is left is two. */
+		for (size_t at = own; len - own >= 9 && at < len; at++)
+			for (int kinds_of_two = 0; kinds_of_two < 20; kinds_of_two++) {
+				int first = kinds_of_two % 4, second = kinds_of_two / 4;
+				size_t other = own + (at * 7 + (size_t)i) % (len - own - 1);
+				char text[80];
 
-			(void)snprintf(text, sizeof(text), "%s", name);
-			text[at] = '#';
-			got = env_meant(text, len);
-			test_info("%s", text);
-			/* Another variable may be as near. */
-			CHECK(got && strlen(got->name) == len);
-		}
+				/* Mistakes in each other count more than once. */
+				if (second < 4 && (other > at ? other - at : at - other) < 4)
+					continue;
+				(void)snprintf(text, sizeof(text), "%s", name);
+				if (!mistake(text, at, first) ||
+					(second < 4 && !mistake(text, other, second)))
+					continue;
+				tried++;
+				if (!env_meant(text, strlen(text)) &&
+					!env_find(text, strlen(text)) && ++missed)
+					test_info("%s", text);
+			}
 	}
+	CHECK(tried > 10000);
+	CHECK_EQ(missed, 0);
 }
 
 /* ---- what is said, and which goes before which -------------------------------------------- */
