@@ -34,6 +34,7 @@ int cmd_dump(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_env(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 
 /* One line on stderr, "ntrace: " before it. */

@@ -20,6 +20,7 @@ static const struct agent_cmd commands[] = {
 	{"diff", cmd_diff, "compare two traces by meaning"},
 	{"export", cmd_export, "write a trace as a file for Perfetto"},
 	{"verify", cmd_verify, "check a Perfetto file, whoever wrote it"},
+	{"env", cmd_env, "list the environment variables of the runtime"},
 	{"check", cmd_check, "list what this machine allows"},
 };
 

@@ -2,7 +2,7 @@
 /*
  * env.h - names of the environment variables that more than one program knows.
  *
- * runtime/lifecycle/env.def lists all that the runtime reads.
+ * env.def lists all that the runtime knows.
  */
 #ifndef NTRACE_BASE_ENV_H
 #define NTRACE_BASE_ENV_H

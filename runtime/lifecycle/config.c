@@ -1,206 +1,248 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.c - parsing of settings.  A malformed value fails nrt_init instead of being taken for
- * something else.
+ * config.c - settings: the environment through the table of runtime/base/env.def.
+ *
+ * A malformed value fails nrt_init instead of being taken for something else, also where the value would
+ * have no effect here: the program would fail with the vendor's library.
  */
 #include "runtime/lifecycle/config.h"
 
-#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "runtime/base/env.h"
+#include "runtime/base/env_table.h"
 #include "runtime/log/log.h"
 
 #define TAG "NRT"
+
+/* Where a variable's value goes; the kind of its row says what the field is. */
+static const struct field {
+	enum env_id id;
+	size_t offset;
+} fields[] = {
+	{ENV_ID_NTRACE_DEVICE_ROOT, offsetof(struct config, device_root)},
+	{ENV_ID_NTRACE_ALLOW_DEVICE, offsetof(struct config, allow_device)},
+	{ENV_ID_NTRACE_ALLOW_RESET, offsetof(struct config, allow_reset)},
+	{ENV_ID_NEURON_RT_FAKE_INSTANCE_TYPE, offsetof(struct config, fake_instance)},
+	{ENV_ID_NEURON_RT_VISIBLE_CORES, offsetof(struct config, visible_cores)},
+	{ENV_ID_NEURON_RT_NUM_CORES, offsetof(struct config, core_count)},
+	{ENV_ID_NEURON_RT_VIRTUAL_CORE_SIZE, offsetof(struct config, lnc_size)},
+	{ENV_ID_NEURON_LOGICAL_NC_CONFIG, offsetof(struct config, lnc_size)}, /* goes before */
+	{ENV_ID_NEURON_RT_RESET_CORES, offsetof(struct config, reset_cores)},
+	{ENV_ID_NEURON_RT_EXEC_TIMEOUT, offsetof(struct config, exec_timeout_s)},
+	{ENV_ID_NEURON_RT_ROOT_COMM_ID, offsetof(struct config, root_comm_id)},
+};
+
+struct setting {
+	bool given;
+	struct env_value value;
+};
 
 static NRT_STATUS worse(NRT_STATUS a, NRT_STATUS b)
 {
 	return a > b ? a : b;
 }
 
-/* Unsigned decimal of at most `max`; the whole text. */
-static int parse_uint(const char *text, uint32_t max, uint32_t *ret)
+/* The text of a variable; NULL when it has none. */
+static const char *text_of(enum env_id id)
 {
-	char *end;
-	unsigned long value;
+	const char *text = getenv(env_row(id)->name);
 
-	if (!isdigit((unsigned char)text[0]))
-		return -EINVAL;
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || *end || value > max)
-		return -EINVAL;
-	*ret = (uint32_t)value;
-	return 0;
+	return env_has_value(env_row(id), text) ? text : NULL;
 }
 
-/* ---- core lists --------------------------------------------------------------------------- */
+/* ---- one variable ------------------------------------------------------------------------- */
 
-/* "N" or "A-B" at *text; moves *text behind it. */
-static int parse_item(const char **text, bool *cores)
+static NRT_STATUS refuse(enum env_id id, const char *text, int rc)
 {
-	unsigned long low, high;
-	char *end;
-
-	if (!isdigit((unsigned char)**text))
-		return -EINVAL;
-	errno = 0;
-	low = high = strtoul(*text, &end, 10);
-	if (*end == '-') {
-		if (!isdigit((unsigned char)end[1]))
-			return -EINVAL;
-		high = strtoul(end + 1, &end, 10);
-	}
-	if (errno || high < low || high >= CONFIG_MAX_CORES)
-		return -EINVAL;
-	for (unsigned long i = low; i <= high; i++)
-		cores[i] = true;
-	*text = end;
-	return 0;
-}
-
-int config_parse_cores(const char *text, uint32_t *ret_first, uint32_t *ret_count)
-{
-	bool cores[CONFIG_MAX_CORES] = {false};
-	uint32_t first = 0, end;
-	int rc;
-
-	for (;;) {
-		rc = parse_item(&text, cores);
-		if (rc < 0)
-			return rc;
-		if (*text == '\0')
-			break;
-		if (*text++ != ',')
-			return -EINVAL;
-	}
-	while (!cores[first])
-		first++;
-	for (end = first; end < CONFIG_MAX_CORES && cores[end]; end++)
-		;
-	for (uint32_t i = end; i < CONFIG_MAX_CORES; i++)
-		if (cores[i])
-			return -ERANGE;
-	*ret_first = first;
-	*ret_count = end - first;
-	return 0;
-}
-
-/* ---- the table ---------------------------------------------------------------------------- */
-
-enum kind { TEXT, FLAG, NUMBER, CORES };
-
-struct setting {
-	const char *name;
-	enum kind kind;
-	uint32_t min, max;
-	const char *before;
-	size_t offset;
-};
-
-static const struct setting settings[] = {
-#define ENV(field, name, kind, min, max, initial, before, text) \
-	{name, kind, min, max, before, offsetof(struct config, field)},
-#define ENV_OTHER(name, values, initial, text)
-#include "runtime/lifecycle/env.def"
-#undef ENV
-#undef ENV_OTHER
-};
-
-/* NULL when it is unset or empty. */
-static const char *text_of(const char *name)
-{
-	const char *text = getenv(name);
-
-	return text && *text ? text : NULL;
-}
-
-static NRT_STATUS read_text(const struct setting *s, const char *text, void *field)
-{
-	(void)s;
-	*(const char **)field = text;
-	return NRT_SUCCESS;
-}
-
-static NRT_STATUS read_number(const struct setting *s, const char *text, void *field)
-{
-	uint32_t got;
-
-	if (parse_uint(text, s->max, &got) < 0 || got < s->min) {
-		log_error(TAG, "%s='%s' is not a number from %u to %u", s->name, text, s->min,
-			s->max);
-		return NRT_INVALID;
-	}
-	*(uint32_t *)field = got;
-	return NRT_SUCCESS;
-}
-
-static NRT_STATUS read_flag(const struct setting *s, const char *text, void *field)
-{
-	uint32_t number = 0;
-	NRT_STATUS status = read_number(s, text, &number);
-
-	if (!status)
-		*(bool *)field = number != 0;
-	return status;
-}
-
-static NRT_STATUS read_cores(const struct setting *s, const char *text, void *field)
-{
-	struct config_cores *cores = field;
-	int rc = config_parse_cores(text, &cores->first, &cores->count);
+	char allowed[ENV_ALLOWED_BYTES];
+	const struct env_row *row = env_row(id);
 
 	if (rc == -ERANGE)
 		log_error(TAG, "Logical Neuron cores are not contiguous");
-	else if (rc < 0)
-		log_error(TAG, "%s='%s' is not a list like 0-3,4 of cores below %u", s->name, text,
-			CONFIG_MAX_CORES);
-	return rc < 0 ? NRT_INVALID : NRT_SUCCESS;
+	log_error(TAG, "%s='%.200s' is not %s", row->name, text,
+		env_allowed(row, allowed, sizeof(allowed)));
+	if (id == ENV_ID_NEURON_LOGICAL_NC_CONFIG || id == ENV_ID_NEURON_RT_VIRTUAL_CORE_SIZE)
+		log_error(TAG, "Failed to parse vnc config");
+	return NRT_INVALID;
 }
 
-static NRT_STATUS (*const readers[])(const struct setting *, const char *, void *) = {
-	[TEXT] = read_text, [FLAG] = read_flag, [NUMBER] = read_number, [CORES] = read_cores};
-
-static NRT_STATUS read_setting(const struct setting *s, struct config *c)
+/* Is it one that is not even looked at? */
+static bool left_alone(enum env_id id)
 {
-	const char *text = text_of(s->name);
+	const struct env_row *row = env_row(id);
 
-	if (!text)
+	if (id == ENV_ID_NEURON_RT_VIRTUAL_CORE_SIZE)
+		return text_of(ENV_ID_NEURON_LOGICAL_NC_CONFIG) != NULL;
+	return row->use == ENV_REMOVED || row->kind == ENV_SEARCHED; /* the log has its own rule */
+}
+
+static NRT_STATUS read_setting(enum env_id id, struct setting *ret)
+{
+	const char *text = text_of(id);
+	int rc;
+
+	ret->given = false;
+	if (!text || left_alone(id))
 		return NRT_SUCCESS;
-	if (s->before && text_of(s->before)) {
-		log_warn(TAG, "Using %s to allocate Logical Neuron Cores and not %s", s->before,
-			s->name);
+	rc = env_parse(env_row(id), text, &ret->value);
+	if (rc < 0)
+		return refuse(id, text, rc);
+	ret->given = true;
+	return NRT_SUCCESS;
+}
+
+static void put_text(const char *text, const struct env_value *v, void *field)
+{
+	(void)v;
+	*(const char **)field = text;
+}
+
+static void put_flag(const char *text, const struct env_value *v, void *field)
+{
+	(void)text;
+	*(bool *)field = v->number != 0;
+}
+
+static void put_number(const char *text, const struct env_value *v, void *field)
+{
+	(void)text;
+	*(uint32_t *)field = (uint32_t)v->number;
+}
+
+static void put_cores(const char *text, const struct env_value *v, void *field)
+{
+	(void)text;
+	*(struct config_cores *)field = (struct config_cores){.first = v->first, .count = v->count};
+}
+
+static void (*const putters[])(const char *, const struct env_value *, void *) = {
+	[ENV_TEXT] = put_text,
+	[ENV_FLAG] = put_flag,
+	[ENV_NUMBER] = put_number,
+	[ENV_CORES] = put_cores,
+};
+
+/* What was given, else what the table has for it, else 0. */
+static void fill(const struct field *f, const struct setting *s, struct config *c)
+{
+	const struct env_row *row = env_row(f->id);
+	const char *text = s->given ? text_of(f->id) : row->initial;
+	struct env_value value = s->value;
+
+	if (s->given || env_parse(row, text, &value) == 0)
+		putters[row->kind](text, &value, (char *)c + f->offset);
+}
+
+/* ---- all of them -------------------------------------------------------------------------- */
+
+/* More than one rank per proxy needs the barrier in hardware; whether an instance has it without being told
+ * is not known here. */
+static NRT_STATUS check_barrier(const struct setting *s)
+{
+	const struct setting *ranks = &s[ENV_ID_NEURON_RT_RANKS_PER_NETWORK_PROXY];
+	const struct setting *barrier = &s[ENV_ID_NEURON_RT_ENABLE_HW_EXECUTION_BARRIER];
+
+	if (!ranks->given || ranks->value.number <= 1 || !barrier->given || barrier->value.number)
 		return NRT_SUCCESS;
+	log_error(TAG, "%s=%" PRId64 " needs %s=1",
+		env_row(ENV_ID_NEURON_RT_RANKS_PER_NETWORK_PROXY)->name, ranks->value.number,
+		env_row(ENV_ID_NEURON_RT_ENABLE_HW_EXECUTION_BARRIER)->name);
+	return NRT_INVALID;
+}
+
+static NRT_STATUS read_all(struct setting s[ENV_COUNT], struct config *ret)
+{
+	NRT_STATUS status = NRT_SUCCESS;
+	struct config c = {.device_root = ""};
+
+	for (int i = 0; i < ENV_COUNT; i++)
+		status = worse(status, read_setting((enum env_id)i, &s[i]));
+	status = worse(status, check_barrier(s));
+	if (status)
+		return status;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		fill(&fields[i], &s[fields[i].id], &c);
+	*ret = c;
+	return NRT_SUCCESS;
+}
+
+static void warn_of_names(void)
+{
+	for (char **e = environ; e && *e; e++) {
+		size_t len = strcspn(*e, "=");
+		const struct env_row *meant = env_meant(*e, len);
+
+		if (meant)
+			log_warn(TAG, "%.*s is not a variable of this library; did you mean %s?",
+				(int)len, *e, meant->name);
 	}
-	return readers[s->kind](s, text, (char *)c + s->offset);
+}
+
+static void warn_of_values(const struct setting *s)
+{
+	for (int i = 0; i < ENV_COUNT; i++) {
+		const struct env_row *row = env_row((enum env_id)i);
+
+		if (row->use == ENV_REMOVED && text_of((enum env_id)i))
+			log_warn(TAG, "%s has no effect any more: %s", row->name, row->text);
+		else if (s[i].given && row->kind == ENV_SIZES && s[i].value.ignored)
+			log_warn(TAG, "%s has more items than %" PRId64 "; the rest is ignored",
+				row->name, row->max);
+		else if (s[i].given && row->use == ENV_ACCEPTED)
+			log_info(TAG, "%s has no effect in this library", row->name);
+	}
+	if (s[ENV_ID_NEURON_RT_VISIBLE_CORES].given && s[ENV_ID_NEURON_RT_NUM_CORES].given &&
+		s[ENV_ID_NEURON_RT_NUM_CORES].value.number)
+		log_warn(TAG, "Using NEURON_RT_VISIBLE_CORES to allocate Logical Neuron Cores "
+			      "and not NEURON_RT_NUM_CORES");
+}
+
+static NRT_STATUS read_config(bool warn, struct config *ret)
+{
+	struct setting *s = calloc(ENV_COUNT, sizeof(*s));
+	NRT_STATUS status;
+
+	if (!s) {
+		log_error(TAG, "no memory for the settings");
+		return NRT_RESOURCE;
+	}
+	status = read_all(s, ret);
+	if (warn) {
+		warn_of_names();
+		warn_of_values(s);
+	}
+	free(s);
+	return status;
 }
 
 NRT_STATUS config_read(struct config *ret)
 {
-	struct config c = {
-#define INITIAL_TEXT(initial) (initial)
-#define INITIAL_FLAG(initial) (initial)
-#define INITIAL_NUMBER(initial) (initial)
-#define INITIAL_CORES(initial) \
-	{                      \
-		0, 0           \
-	}
-#define ENV(field, name, kind, min, max, initial, before, text) .field = INITIAL_##kind(initial),
-#define ENV_OTHER(name, values, initial, text)
-#include "runtime/lifecycle/env.def"
-#undef ENV
-#undef ENV_OTHER
-	};
-	NRT_STATUS status = NRT_SUCCESS;
+	return read_config(true, ret);
+}
 
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
-		status = worse(status, read_setting(&settings[i], &c));
-	if (!c.lnc_size)
-		c.lnc_size = c.virtual_size;
-	if (status == NRT_SUCCESS)
-		*ret = c;
-	return status;
+NRT_STATUS config_peek(struct config *ret)
+{
+	return read_config(false, ret);
+}
+
+NRT_STATUS config_read_discovery(struct config_discovery *ret)
+{
+	struct setting root, fake, allow;
+	NRT_STATUS status = read_setting(ENV_ID_NTRACE_DEVICE_ROOT, &root);
+
+	status = worse(status, read_setting(ENV_ID_NEURON_RT_FAKE_INSTANCE_TYPE, &fake));
+	status = worse(status, read_setting(ENV_ID_NTRACE_ALLOW_DEVICE, &allow));
+	if (status)
+		return status;
+	*ret = (struct config_discovery){
+		.root = root.given ? text_of(ENV_ID_NTRACE_DEVICE_ROOT) : "",
+		.fake_instance = fake.given ? text_of(ENV_ID_NEURON_RT_FAKE_INSTANCE_TYPE) : "",
+		.allow_device = allow.given && allow.value.number,
+	};
+	return NRT_SUCCESS;
 }

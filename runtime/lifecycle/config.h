@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config.h - settings from the environment, read once per nrt_init.
+ *
+ * runtime/base/env.def is the table of all variables; here are those that the library uses.  Texts are
+ * the environment's own: they are valid until the program changes the variable.
+ *
+ * The status of a malformed value is NRT_INVALID; that is inferred, it is not public.
  */
 #ifndef NTRACE_LIFECYCLE_CONFIG_H
 #define NTRACE_LIFECYCLE_CONFIG_H
@@ -10,29 +15,40 @@
 
 #include <nrt/nrt_status.h>
 
-#define CONFIG_MAX_CORES 512u
-
 struct config_cores {
 	uint32_t first, count; /* 0 = no list */
 };
 
-/* The fields of env.def, which says what each is. */
 struct config {
 	const char *device_root; /* "" = the machine's own */
 	bool allow_device;
-	struct config_cores visible_cores;
-	uint32_t core_count;   /* of NEURON_RT_NUM_CORES; 0 = all */
-	uint32_t lnc_size;     /* physical cores of a logical one; 0 = not set */
-	uint32_t virtual_size; /* the same by its older name, in lnc_size when that is not set */
+	bool allow_reset;		   /* resets and queue programming on a real device */
+	const char *fake_instance;	   /* "" = none */
+	struct config_cores visible_cores; /* logical ones; they go before core_count */
+	uint32_t core_count;		   /* of NEURON_RT_NUM_CORES; 0 = all */
+	uint32_t
+		lnc_size; /* physical cores of a logical one; 0 = unset.  Not compared with the device */
 	bool reset_cores;
 	uint32_t exec_timeout_s;
+	const char *root_comm_id; /* NEURON_RT_ROOT_COMM_ID, for the log; "" = unset */
 };
 
-/* Reads all of them.  The highest status of what was wrong, each said in the log. */
+/* What must be known before the rest is read: discovery is an earlier step of nrt_init. */
+struct config_discovery {
+	const char *root; /* "" = the machine's own */
+	bool allow_device;
+	const char *fake_instance; /* "" = none */
+};
+
+/* NRT_INVALID when one of the three is malformed; then that has been said in the log. */
+NRT_STATUS config_read_discovery(struct config_discovery *ret);
+
+/* Checks every variable of the table.  The highest status of what was wrong, each said in the log; *ret is
+ * written on success only.  Warns of misspelt names, of removed variables, and of values of which not all
+ * is used. */
 NRT_STATUS config_read(struct config *ret);
 
-/* Parses "0-3,5": sorted, without duplicates, contiguous.  0; -EINVAL malformed or out of range;
- * -ERANGE not contiguous. */
-int config_parse_cores(const char *text, uint32_t *ret_first, uint32_t *ret_count);
+/* The same without warnings, for calls that may come before nrt_init, and often. */
+NRT_STATUS config_peek(struct config *ret);
 
 #endif

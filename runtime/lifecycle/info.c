@@ -58,7 +58,7 @@ static NRT_STATUS look_up(uint32_t *ret_visible, uint32_t *ret_total)
 	struct device_topology t;
 	struct config c;
 	uint32_t size;
-	NRT_STATUS status = config_read(&c);
+	NRT_STATUS status = config_peek(&c);
 
 	if (!status)
 		status = device_discover(&(struct device_place){.root = c.device_root,

@@ -73,9 +73,25 @@ static int level_from(const char *variable, int otherwise)
 	return LOG_LEVEL_ERROR;
 }
 
+/* There is one place; a setting that names none of the vendor's is said, as there. */
+static void check_location(void)
+{
+	const char *text = getenv("NEURON_RT_LOG_LOCATION");
+	char line[160];
+	int n;
+
+	if (!text || !*text || strcasestr(text, "CONSOLE") || strcasestr(text, "SYSLOG"))
+		return;
+	n = snprintf(line, sizeof(line), "invalid log location setting %.80s, default to CONSOLE\n",
+		text);
+	write_line(STDOUT_FILENO, line, (size_t)n);
+}
+
 void log_configure(void)
 {
 	int all = level_from("NEURON_RT_LOG_LEVEL", LOG_LEVEL_ERROR);
+
+	check_location();
 
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++) {
 		char variable[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runtime_parts_test.c - small parts of the runtime that need no device: log lines, settings,
+ * runtime_parts_test.c - small parts of the runtime that need no device: log lines,
  * opening of device files, notification rings.
  */
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "runtime/device/device.h"
-#include "runtime/lifecycle/config.h"
 #include "runtime/log/log.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/scratch.h"
@@ -48,135 +47,6 @@ TEST("log: levels are found anywhere in a setting, in any case", "[log]")
 		test_info("'%s'", rows[i].text);
 		CHECK_EQ(log_parse_level(rows[i].text), rows[i].level);
 	}
-}
-
-TEST("config: core lists", "[config]")
-{
-	static const struct {
-		const char *text;
-		int rc;
-		uint32_t first, count;
-	} rows[] = {
-		{"0", 0, 0, 1},
-		{"3-5", 0, 3, 3},
-		{"0-3,4", 0, 0, 5},
-		{"5,4,3,4", 0, 3, 3},
-		{"510-511", 0, 510, 2},
-		{"0,2", -ERANGE, 0, 0},
-		{"512", -EINVAL, 0, 0},
-		{"99999999999999999999", -EINVAL, 0, 0},
-		{"", -EINVAL, 0, 0},
-		{"a", -EINVAL, 0, 0},
-		{"1,", -EINVAL, 0, 0},
-		{",1", -EINVAL, 0, 0},
-		{"1-", -EINVAL, 0, 0},
-		{"3-1", -EINVAL, 0, 0},
-		{"1 2", -EINVAL, 0, 0},
-		{"-1", -EINVAL, 0, 0},
-		{"0x1", -EINVAL, 0, 0},
-	};
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		uint32_t first = 0, count = 0;
-
-		test_info("'%s'", rows[i].text);
-		CHECK_EQ(config_parse_cores(rows[i].text, &first, &count), rows[i].rc);
-		CHECK_EQ(first, rows[i].first);
-		CHECK_EQ(count, rows[i].count);
-	}
-}
-
-/* What config_read makes of one setting; unset again afterwards. */
-static NRT_STATUS read_with(const char *name, const char *value, struct config *ret)
-{
-	NRT_STATUS status;
-
-	setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);
-	log_configure();
-	setenv(name, value, 1);
-	status = config_read(ret);
-	unsetenv(name);
-	unsetenv("NEURON_RT_LOG_LEVEL");
-	log_configure();
-	return status;
-}
-
-TEST("config: nothing is set, and every setting has its initial value", "[config]")
-{
-	struct config c;
-
-	memset(&c, 0xff, sizeof(c));
-	REQUIRE_EQ(read_with("NEURON_RT_EXEC_TIMEOUT", "", &c), NRT_SUCCESS);
-	CHECK_STR(c.device_root, "");
-	CHECK(!c.allow_device);
-	CHECK_EQ(c.visible_cores.count, 0);
-	CHECK_EQ(c.core_count, 0);
-	CHECK_EQ(c.lnc_size, 0);
-	CHECK(c.reset_cores);
-	CHECK_EQ(c.exec_timeout_s, 30);
-}
-
-TEST("config: a malformed value is an error, and nothing is taken from the rest", "[config]")
-{
-	static const struct {
-		const char *name, *value;
-		NRT_STATUS status;
-	} rows[] = {
-		{"NTRACE_DEVICE_ROOT", "/anything at all", NRT_SUCCESS},
-		{"NTRACE_ALLOW_DEVICE", "1", NRT_SUCCESS},
-		{"NTRACE_ALLOW_DEVICE", "2", NRT_INVALID},
-		{"NTRACE_ALLOW_DEVICE", "yes", NRT_INVALID},
-		{"NEURON_RT_VISIBLE_CORES", "2-3", NRT_SUCCESS},
-		{"NEURON_RT_VISIBLE_CORES", "2,4", NRT_INVALID},
-		{"NEURON_RT_VISIBLE_CORES", "512", NRT_INVALID},
-		{"NEURON_RT_NUM_CORES", "512", NRT_SUCCESS},
-		{"NEURON_RT_NUM_CORES", "513", NRT_INVALID},
-		{"NEURON_RT_NUM_CORES", "-1", NRT_INVALID},
-		{"NEURON_LOGICAL_NC_CONFIG", "1", NRT_SUCCESS},
-		{"NEURON_LOGICAL_NC_CONFIG", "0", NRT_INVALID},
-		{"NEURON_RT_VIRTUAL_CORE_SIZE", "2", NRT_SUCCESS},
-		{"NEURON_RT_VIRTUAL_CORE_SIZE", "0", NRT_INVALID},
-		{"NEURON_RT_RESET_CORES", "0", NRT_SUCCESS},
-		{"NEURON_RT_RESET_CORES", "no", NRT_INVALID},
-		{"NEURON_RT_EXEC_TIMEOUT", "86400", NRT_SUCCESS},
-		{"NEURON_RT_EXEC_TIMEOUT", "86401", NRT_INVALID},
-		{"NEURON_RT_EXEC_TIMEOUT", "0", NRT_INVALID},
-		{"NEURON_RT_EXEC_TIMEOUT", "1s", NRT_INVALID},
-	};
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct config c = {.exec_timeout_s = 77};
-
-		test_info("%s=%s", rows[i].name, rows[i].value);
-		CHECK_EQ(read_with(rows[i].name, rows[i].value, &c), rows[i].status);
-		CHECK_EQ(c.exec_timeout_s == 77, rows[i].status != NRT_SUCCESS);
-	}
-}
-
-TEST("config: values arrive in their fields, and a better name wins", "[config]")
-{
-	struct config c = {.device_root = ""};
-
-	REQUIRE_EQ(read_with("NTRACE_DEVICE_ROOT", "/r", &c), NRT_SUCCESS);
-	CHECK(c.device_root[0] == '/');
-	REQUIRE_EQ(read_with("NTRACE_ALLOW_DEVICE", "1", &c), NRT_SUCCESS);
-	CHECK(c.allow_device);
-	REQUIRE_EQ(read_with("NEURON_RT_RESET_CORES", "0", &c), NRT_SUCCESS);
-	CHECK(!c.reset_cores);
-	REQUIRE_EQ(read_with("NEURON_RT_EXEC_TIMEOUT", "5", &c), NRT_SUCCESS);
-	CHECK_EQ(c.exec_timeout_s, 5);
-	REQUIRE_EQ(read_with("NEURON_RT_NUM_CORES", "4", &c), NRT_SUCCESS);
-	CHECK_EQ(c.core_count, 4);
-	setenv("NEURON_RT_NUM_CORES", "many", 1); /* not looked at */
-	REQUIRE_EQ(read_with("NEURON_RT_VISIBLE_CORES", "2-4", &c), NRT_SUCCESS);
-	unsetenv("NEURON_RT_NUM_CORES");
-	CHECK_EQ(c.visible_cores.first, 2);
-	CHECK_EQ(c.visible_cores.count, 3);
-	CHECK_EQ(c.core_count, 0);
-	setenv("NEURON_RT_VIRTUAL_CORE_SIZE", "2", 1);
-	CHECK_EQ(read_with("NEURON_LOGICAL_NC_CONFIG", "1", &c), NRT_SUCCESS);
-	CHECK_EQ(c.lnc_size, 1);
-	unsetenv("NEURON_RT_VIRTUAL_CORE_SIZE");
 }
 
 /* ---- opening devices ---------------------------------------------------------------------- */

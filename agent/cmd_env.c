@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_env.c - `ntrace env`: the variables that the runtime reads, what they are set to, and what is wrong
+ * with that.
+ *
+ * Nothing is shown of an environment but the values of variables in the table and the names of those that
+ * look like a misspelt one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/output/json_out.h"
+#include "agent/output/printable.h"
+#include "runtime/base/env_table.h"
+#include "runtime/base/file.h"
+
+#define MAX_ENVIRONMENT ((size_t)64 << 20)
+
+struct options {
+	const char *pid; /* NULL = this process's environment */
+	bool set_only, json;
+};
+
+/* "NAME=VALUE" texts, each with its NUL, one behind the other. */
+struct environment {
+	char *texts;
+	size_t size;
+};
+
+struct finding {
+	const struct env_row *row;
+	const char *text; /* NULL = not set */
+	int rc;		  /* of env_parse */
+	bool given;
+	const struct env_row *instead; /* a variable that goes before this one */
+};
+
+/* ---- the environment ---------------------------------------------------------------------- */
+
+static int of_process(const char *pid, struct environment *ret)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%s/environ", pid);
+	return file_read(path, MAX_ENVIRONMENT, &ret->texts, &ret->size);
+}
+
+static int of_this_one(struct environment *ret)
+{
+	char *p;
+
+	ret->size = 0;
+	for (char **e = environ; e && *e; e++)
+		ret->size += strlen(*e) + 1;
+	ret->texts = p = malloc(ret->size + 1);
+	if (!p)
+		return -ENOMEM;
+	for (char **e = environ; e && *e; e++)
+		p = stpcpy(p, *e) + 1;
+	ret->texts[ret->size] = '\0';
+	return 0;
+}
+
+/* The text behind *at, or the first one; NULL at the end. */
+static const char *next_text(const struct environment *e, const char *at)
+{
+	at = at ? at + strlen(at) + 1 : e->texts;
+	return at < e->texts + e->size ? at : NULL;
+}
+
+/* The first one counts, as for getenv. */
+static const char *value_of(const struct environment *e, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *t = next_text(e, NULL); t; t = next_text(e, t))
+		if (!strncmp(t, name, len) && t[len] == '=')
+			return t + len + 1;
+	return NULL;
+}
+
+/* ---- what is to be said ------------------------------------------------------------------- */
+
+/* Variables that make others go unused. */
+static const struct {
+	enum env_id id, instead;
+} overruled[] = {
+	{ENV_ID_NEURON_RT_NUM_CORES, ENV_ID_NEURON_RT_VISIBLE_CORES},
+	{ENV_ID_NEURON_RT_VIRTUAL_CORE_SIZE, ENV_ID_NEURON_LOGICAL_NC_CONFIG},
+};
+
+static struct finding find(const struct environment *e, enum env_id id)
+{
+	const struct env_row *row = env_row(id);
+	struct finding f = {.row = row, .text = value_of(e, row->name)};
+	struct env_value v;
+
+	f.given = env_has_value(row, f.text);
+	if (f.given && row->use != ENV_REMOVED)
+		f.rc = env_parse(row, f.text, &v);
+	for (size_t i = 0; i < sizeof(overruled) / sizeof(overruled[0]); i++) {
+		const struct env_row *other = env_row(overruled[i].instead);
+
+		if (overruled[i].id == id && f.given &&
+			env_has_value(other, value_of(e, other->name)))
+			f.instead = other;
+	}
+	return f;
+}
+
+/* What is wrong with a misspelt name in the environment; NULL: nothing. */
+static const struct env_row *meant_by(const char *text)
+{
+	return env_meant(text, strcspn(text, "="));
+}
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+static void print_finding(const struct finding *f)
+{
+	const char *value = f->given ? f->text : f->row->initial;
+	char allowed[ENV_ALLOWED_BYTES];
+
+	printf("%-48s %-11s %-8s %s\n", f->row->name, f->given ? "environment" : "default",
+		env_use_name(f->row->use), *value ? PRINTABLE(value) : "-");
+	printf("  %s\n", f->row->text);
+	if (f->rc < 0)
+		printf("  WRONG: this is not %s\n", env_allowed(f->row, allowed, sizeof(allowed)));
+	if (f->instead)
+		printf("  not used: %s is set\n", f->instead->name);
+}
+
+static bool print_text(const struct environment *e, bool set_only)
+{
+	int group = -1;
+	bool right = true;
+
+	for (int i = 0; i < ENV_COUNT; i++) {
+		struct finding f = find(e, (enum env_id)i);
+
+		right &= f.rc == 0;
+		if (set_only && !f.given)
+			continue;
+		if ((int)f.row->group != group)
+			printf("%s== %s\n", group < 0 ? "" : "\n", env_group_title(f.row->group));
+		group = (int)f.row->group;
+		print_finding(&f);
+	}
+	for (const char *t = next_text(e, NULL); t; t = next_text(e, t)) {
+		const struct env_row *meant = meant_by(t);
+
+		if (!meant)
+			continue;
+		right = false;
+		printf("WRONG: %s is not a variable of the runtime; did you mean %s?\n",
+			printable(t, strcspn(t, "="), (char[PRINTABLE_BYTES]){0}), meant->name);
+	}
+	return right;
+}
+
+/* ---- JSON --------------------------------------------------------------------------------- */
+
+static void jout_finding(struct json_out *j, const struct finding *f)
+{
+	char allowed[ENV_ALLOWED_BYTES];
+
+	jout_begin(j, '{');
+	jout_key_text(j, "name", f->row->name);
+	jout_key_text(j, "group", env_group_title(f->row->group));
+	jout_key_text(j, "value", f->given ? f->text : f->row->initial);
+	jout_key_text(j, "source", f->given ? "environment" : "default");
+	jout_key_text(j, "default", f->row->initial);
+	jout_key_text(j, "allowed", env_allowed(f->row, allowed, sizeof(allowed)));
+	jout_key_text(j, "use", env_use_name(f->row->use));
+	jout_key_text(j, "meaning", f->row->text);
+	jout_key_bool(j, "ok", f->rc == 0);
+	if (f->instead)
+		jout_key_text(j, "instead", f->instead->name);
+	jout_end(j, '}');
+}
+
+static bool print_json(const struct environment *e, bool set_only)
+{
+	struct json_out j = {.f = stdout};
+	bool right = true;
+
+	jout_begin(&j, '{');
+	jout_key(&j, "variables");
+	jout_begin(&j, '[');
+	for (int i = 0; i < ENV_COUNT; i++) {
+		struct finding f = find(e, (enum env_id)i);
+
+		right &= f.rc == 0;
+		if (!set_only || f.given)
+			jout_finding(&j, &f);
+	}
+	jout_end(&j, ']');
+	jout_key(&j, "misspelt");
+	jout_begin(&j, '[');
+	for (const char *t = next_text(e, NULL); t; t = next_text(e, t)) {
+		const struct env_row *meant = meant_by(t);
+
+		if (!meant)
+			continue;
+		right = false;
+		jout_begin(&j, '{');
+		jout_key(&j, "name");
+		jout_string(&j, t, strcspn(t, "="));
+		jout_key_text(&j, "meant", meant->name);
+		jout_end(&j, '}');
+	}
+	jout_end(&j, ']');
+	jout_key_bool(&j, "ok", right);
+	jout_end(&j, '}');
+	putchar('\n');
+	return right;
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+static const struct argp_option option_table[] = {
+	{"json", 'j', 0, 0, "as JSON", 0},
+	{"pid", 'p', "PID", 0, "the environment that this process was started with", 0},
+	{"set", 's', 0, 0, "only variables that are set", 0},
+	{0},
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case 'j':
+		o->json = true;
+		return 0;
+	case 'p':
+		if (!*arg || strspn(arg, "0123456789") != strlen(arg) || strlen(arg) > 10)
+			argp_error(state, "'%s' is no process id", arg);
+		o->pid = arg;
+		return 0;
+	case 's':
+		o->set_only = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {option_table, parse_option, 0,
+	"Lists the environment variables that the runtime knows: the value, where it is from, what "
+	"is "
+	"done with it.  Exit code 1 when a value is not allowed or a name looks misspelt.",
+	0, 0, 0};
+
+static int cannot_read(const char *pid, int error)
+{
+	if (error == -ENOMEM)
+		return agent_no_memory("env");
+	if (error == -ENOENT || error == -ESRCH)
+		agent_message("env: there is no process %s", pid);
+	else
+		agent_message("env: cannot read the environment of process %s: %s%s", pid,
+			strerror(-error),
+			error == -EACCES || error == -EPERM
+				? "; run it as root or as the process's user"
+				: "");
+	return EXIT_ENVIRONMENT;
+}
+
+int cmd_env(int argc, char **argv)
+{
+	struct options o = {.pid = NULL};
+	struct environment e = {.texts = NULL};
+	bool right;
+	int rc;
+
+	agent_parse(&argp, "ntrace env", argc, argv, 0, &o);
+	rc = o.pid ? of_process(o.pid, &e) : of_this_one(&e);
+	if (rc < 0)
+		return cannot_read(o.pid, rc);
+	right = o.json ? print_json(&e, o.set_only) : print_text(&e, o.set_only);
+	free(e.texts);
+	return right ? EXIT_OK : EXIT_NO;
+}

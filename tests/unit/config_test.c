@@ -1,0 +1,751 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config_test.c - settings from the environment: every variable of the table with good and bad values,
+ * what is said, names that are misspelt, which variable goes before which.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/env_table.h"
+#include "runtime/lifecycle/config.h"
+#include "runtime/log/log.h"
+#include "tests/shim/shim.h"
+#include "tests/unit/programs.h"
+#include "tests/unit/scratch.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- reading with some variables set, and what is said then ------------------------------- */
+
+/* Output of both kinds goes to a file from hear_on to hear; checks stand outside, they have output too. */
+struct hearing {
+	struct scratch dir;
+	struct scratch_path file;
+	int fd, out, err;
+};
+
+static bool hear_begin(struct hearing *h, const char *level)
+{
+	memset(h, 0, sizeof(*h));
+	if (!scratch_make(&h->dir))
+		return false;
+	h->file = scratch_path(&h->dir, "said");
+	h->fd = open(h->file.s, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	h->out = fcntl(1, F_DUPFD_CLOEXEC, 3);
+	h->err = fcntl(2, F_DUPFD_CLOEXEC, 3);
+	setenv("NEURON_RT_LOG_LEVEL", level, 1);
+	log_configure();
+	return h->fd >= 0 && h->out >= 0 && h->err >= 0;
+}
+
+static void hear_on(struct hearing *h)
+{
+	fflush(NULL);
+	dup2(h->fd, 1);
+	dup2(h->fd, 2);
+}
+
+/* What was said since hear_on; to be freed. */
+static char *hear(struct hearing *h)
+{
+	char *text;
+
+	dup2(h->out, 1);
+	dup2(h->err, 2);
+	text = program_text(h->file.s);
+	(void)ftruncate(h->fd, 0);
+	return text;
+}
+
+static void hear_end(struct hearing *h)
+{
+	close(h->out);
+	close(h->err);
+	close(h->fd);
+	unsetenv("NEURON_RT_LOG_LEVEL");
+	log_configure();
+	scratch_remove(&h->dir);
+}
+
+/* config_read; what it says. */
+static char *said_by_read(struct hearing *h, NRT_STATUS *ret, struct config *c)
+{
+	hear_on(h);
+	*ret = config_read(c);
+	return hear(h);
+}
+
+/* The same with this variable. */
+static char *said_with(
+	struct hearing *h, const char *name, const char *value, NRT_STATUS *ret, struct config *c)
+{
+	char *said;
+
+	setenv(name, value, 1);
+	said = said_by_read(h, ret, c);
+	unsetenv(name);
+	return said;
+}
+
+/* ---- every variable ----------------------------------------------------------------------- */
+
+/* What a kind takes and what not.  MIN and MAX stand for the row's limits, MIN-1 and MAX+1 for the
+ * numbers behind them. */
+static const struct kind_case {
+	const char *value[2][14]; /* allowed, not allowed */
+} kinds[] = {
+	[ENV_TEXT] = {{{"", "x", "-1", "0x1", " "}, {NULL}}},
+	[ENV_FLAG] = {{{"0", "1", "MIN", "MAX"},
+		{"2", "-1", "yes", "1x", " 1", "1 ", "99999999999999999999", "0x1", "1.0"}}},
+	[ENV_TRUTH] = {{{"0", "1", "TRUE", "false"}, {"2", "-1", "T", "TRUE ", "maybe", "10"}}},
+	[ENV_NUMBER] = {{{"MIN", "MAX"}, {"MIN-1", "MAX+1", "many", "1x", " 1", "+1", "1 ", "0x1",
+						 "1.5", "99999999999999999999", "-"}}},
+	[ENV_CLAMPED] = {{{"0", "MIN", "MAX", "MAX+1", "4294967295"},
+		{"-1", "4294967296", "many", "1x", " 1", "99999999999999999999"}}},
+	[ENV_POWER] = {{{"MIN", "MAX", "2", "1024"},
+		{"0", "3", "-2", "many", "4k", "MAX+1", "4294967296", "99999999999999999999"}}},
+	[ENV_MULTIPLE] = {{{"MIN", "MAX", "1024"},
+		{"0", "MIN-1", "MAX+1", "513", "-512", "many", "512x", "99999999999999999999"}}},
+	[ENV_CORES] = {{{"0", "MAX", "0-MAX", "3-5", "0-3,4", "5,4,3,4"},
+		{"MAX+1", "0-MAX+1", "a", "1,", ",1", "1-", "3-1", "1 2", "-1", "0x1", "0--1",
+			"99999999999999999999"}}},
+	[ENV_CORE_SET] = {{{"0", "MAX", "0-MAX", "0-3,5", "5,4,3,4"},
+		{"MAX+1", "a", "1,", ",1", "1-", "3-1", "1 2", "-1", "0x1", "1-2-3",
+			"99999999999999999999"}}},
+	[ENV_SIZES] = {{{"0", "4294967295", "512,256", "1-3,7", "0-4294967295"},
+		{"4294967296", "a", "1,", ",1", "1-", "3-1", "-1", "5x", "99999999999999999999"}}},
+	[ENV_WORD] = {{{"WORD", "word"},
+		{"none of them", "-1", "99999999999999999999", "0x", ","}}},
+	[ENV_SEARCHED] = {{{"WORD", "word", "the WORD is in it"}, {NULL}}},
+};
+
+/* The last word of a list of words, in the case that is wanted. */
+static void last_word(const char *words, bool small, char *buf, size_t size)
+{
+	const char *last = strrchr(words, ' ') ? strrchr(words, ' ') + 1 : words;
+
+	(void)snprintf(buf, size, "%.*s", (int)strcspn(last, "="), last);
+	for (char *p = buf; small && *p; p++)
+		*p = *p >= 'A' && *p <= 'Z' ? (char)(*p + 32) : *p;
+}
+
+/* Puts the row's own limits in place of MIN, MAX, WORD.  False: this row has no such number. */
+static bool fill_in(const struct env_row *row, const char *pattern, char *buf, size_t size)
+{
+	const struct {
+		const char *mark;
+		__int128 number;
+	} marks[] = {{"MIN-1", (__int128)row->min - 1}, {"MAX+1", (__int128)row->max + 1},
+		{"MIN", row->min}, {"MAX", row->max}};
+	const char *at = strcasestr(pattern, "word");
+	char word[32];
+
+	if (at) {
+		last_word(row->detail, *at == 'w', word, sizeof(word));
+		(void)snprintf(buf, size, "%.*s%s%s", (int)(at - pattern), pattern, word, at + 4);
+		return true;
+	}
+	for (size_t i = 0; i < COUNT(marks); i++) {
+		at = strstr(pattern, marks[i].mark);
+		if (!at)
+			continue;
+		if (marks[i].number > INT64_MAX || marks[i].number < INT64_MIN)
+			return false;
+		(void)snprintf(buf, size, "%.*s%" PRId64 "%s", (int)(at - pattern), pattern,
+			(int64_t)marks[i].number, at + strlen(marks[i].mark));
+		return true;
+	}
+	(void)snprintf(buf, size, "%s", pattern);
+	return true;
+}
+
+/* One value of one variable through config_read. */
+static void try_value(struct hearing *h, const struct env_row *row, const char *value, bool good)
+{
+	struct config c = {.exec_timeout_s = 77};
+	char expected[512], allowed[ENV_ALLOWED_BYTES];
+	NRT_STATUS status = NRT_SUCCESS;
+	char *said = said_with(h, row->name, value, &status, &c);
+
+	(void)snprintf(expected, sizeof(expected), "%s='%s' is not %s\n", row->name, value,
+		env_allowed(row, allowed, sizeof(allowed)));
+	/* Nothing is taken from the rest when one is wrong. */
+	if (status != (good ? NRT_SUCCESS : NRT_INVALID) || good == !!strstr(said, "ERROR") ||
+		good == !!strstr(said, expected) || good != (c.exec_timeout_s != 77)) {
+		test_info("%s='%s': status %d, '%s'", row->name, value, (int)status, said);
+		CHECK(!"this value is read as it should");
+	}
+	free(said);
+}
+
+static void try_row(struct hearing *h, const struct env_row *row)
+{
+	bool checked = row->use != ENV_REMOVED;
+	char value[64];
+
+	if (row->kind != ENV_TEXT)
+		try_value(h, row, "", true);
+	for (int bad = 0; bad < 2; bad++)
+		for (size_t i = 0; kinds[row->kind].value[bad][i]; i++)
+			if (fill_in(row, kinds[row->kind].value[bad][i], value, sizeof(value)))
+				try_value(h, row, value, !bad || !checked);
+}
+
+TEST("config: every variable with nothing, its limits, letters, overflow, a minus and trailing "
+     "junk",
+	"[config]")
+{
+	struct hearing h;
+
+	REQUIRE(hear_begin(&h, "ERROR"));
+	for (int i = 0; i < ENV_COUNT; i++)
+		if (env_row((enum env_id)i) != env_find("NEURON_RT_LOG_LEVEL", 19))
+			try_row(&h, env_row((enum env_id)i));
+	hear_end(&h);
+}
+
+TEST("config: a text that is too long for its variable is refused", "[config]")
+{
+	static const char *const names[] = {
+		"NEURON_RT_OOM_DUMP_DIRECTORY", "NEURON_RT_LOCAL_CORE_DUMP_DIRECTORY"};
+	struct hearing h;
+
+	REQUIRE(hear_begin(&h, "QUIET"));
+	for (size_t i = 0; i < COUNT(names); i++) {
+		const struct env_row *row = env_find(names[i], strlen(names[i]));
+		struct config c;
+		char text[4200];
+
+		REQUIRE(row && row->max > 0);
+		for (int64_t n = row->max; n <= row->max + 1; n++) {
+			memset(text, 'x', (size_t)n);
+			text[n] = '\0';
+			setenv(names[i], text, 1);
+			CHECK_EQ(config_read(&c), n == row->max ? NRT_SUCCESS : NRT_INVALID);
+			unsetenv(names[i]);
+		}
+	}
+	hear_end(&h);
+}
+
+/* ---- the table itself --------------------------------------------------------------------- */
+
+TEST("env table: names are unique, and what is there without a value is allowed", "[config]")
+{
+	for (int i = 0; i < ENV_COUNT; i++) {
+		const struct env_row *row = env_row((enum env_id)i);
+		char allowed[ENV_ALLOWED_BYTES];
+		struct env_value v;
+
+		test_info("%s", row->name);
+		CHECK(env_find(row->name, strlen(row->name)) == row);
+		CHECK(env_find(row->name, strlen(row->name) - 1) != row);
+		CHECK(strlen(env_allowed(row, allowed, sizeof(allowed))) < sizeof(allowed) - 1);
+		CHECK(*row->text && *env_group_title(row->group) && *env_use_name(row->use));
+		if (*row->initial)
+			CHECK_EQ(env_parse(row, row->initial, &v), 0);
+		CHECK(row->kind != ENV_SIZES || row->max <= ENV_MAX_SIZES);
+		CHECK((row->kind != ENV_CORES && row->kind != ENV_CORE_SET) ||
+			row->max < ENV_MAX_CORES);
+	}
+	CHECK(!env_find("NEURON_RT_", 10));
+	CHECK(!env_find("PATH", 4));
+}
+
+static int parse(const char *name, const char *text, struct env_value *v)
+{
+	memset(v, 0, sizeof(*v));
+	return env_parse(env_find(name, strlen(name)), text, v);
+}
+
+TEST("env table: lists of cores are sorted, without duplicates, and neighbours where they must be",
+	"[config]")
+{
+	static const struct {
+		const char *text;
+		int rc;
+		uint32_t first, count;
+	} rows[] = {
+		{"0", 0, 0, 1},
+		{"3-5", 0, 3, 3},
+		{"0-3,4", 0, 0, 5},
+		{"5,4,3,4", 0, 3, 3},
+		{"62-66", 0, 62, 5},
+		{"510-511", 0, 510, 2},
+		{"0-511", 0, 0, 512},
+		{"0,2", -ERANGE, 0, 0},
+		{"0-3,5", -ERANGE, 0, 0},
+		{"511,0", -ERANGE, 0, 0},
+		{"0,512", -EINVAL, 0, 0},
+	};
+	struct env_value v = {.number = 0};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		test_info("'%s'", rows[i].text);
+		CHECK_EQ(parse("NEURON_RT_VISIBLE_CORES", rows[i].text, &v), rows[i].rc);
+		CHECK_EQ(v.first, rows[i].first);
+		CHECK_EQ(v.count, rows[i].count);
+	}
+	REQUIRE_EQ(parse("NEURON_RT_INSPECT_EVENT_FILTER_NC", "7,1-3,200,2", &v), 0);
+	CHECK_EQ(v.count, 5);
+	CHECK_EQ(v.first, 1);
+	CHECK_EQ(v.cores[0], 0x8e);
+	CHECK_EQ(v.cores[200 / 64], 1ull << (200 % 64));
+}
+
+TEST("env table: lists of sizes keep their order, and count what is too much", "[config]")
+{
+	struct env_value v = {.number = 0};
+
+	REQUIRE_EQ(parse("NEURON_RT_DBG_CC_DMA_PACKET_SIZE", "512,4096,512,7-9", &v), 0);
+	CHECK_EQ(v.count, 6);
+	CHECK_EQ(v.sizes[0], 512);
+	CHECK_EQ(v.sizes[1], 4096);
+	CHECK_EQ(v.sizes[2], 512);
+	CHECK_EQ(v.sizes[5], 9);
+	CHECK_EQ(v.ignored, 0);
+	REQUIRE_EQ(parse("NEURON_RT_DBG_CC_DMA_PACKET_SIZE", "1-16", &v), 0);
+	CHECK_EQ(v.count, 16);
+	CHECK_EQ(v.ignored, 0);
+	REQUIRE_EQ(parse("NEURON_RT_DBG_CC_DMA_PACKET_SIZE", "1-17,3", &v), 0);
+	CHECK_EQ(v.count, 16);
+	CHECK_EQ(v.sizes[15], 16);
+	CHECK_EQ(v.ignored, 2);
+	REQUIRE_EQ(parse("NEURON_RT_DBG_DMA_PRIO_PKT_SIZE", "0-4294967295", &v), 0);
+	CHECK_EQ(v.count, 5);
+	CHECK_EQ(v.ignored, 4294967291);
+}
+
+TEST("env table: words stand for their numbers, in any case; a number outside is brought in",
+	"[config]")
+{
+	static const struct {
+		const char *name, *text;
+		int64_t number;
+	} rows[] = {
+		{"NEURON_RT_ULTRASERVER_MODE", "x2v", 3},
+		{"NEURON_RT_ULTRASERVER_MODE", "X1", 4},
+		{"NEURON_RT_ULTRASERVER_MODE", "2", 2},
+		{"NEURON_RT_NUMERICAL_ERRORS_VERBOSITY", "Verbose", 3},
+		{"NEURON_RT_NUMERICAL_ERRORS_VERBOSITY", "none", 0},
+		{"NEURON_RT_INSPECT_DEVICE_PROFILE", "model", 1},
+		{"NEURON_RT_INSPECT_DEVICE_PROFILE", "session", 2},
+		{"NEURON_RT_VALIDATE_HASH", "True", 1},
+		{"NEURON_RT_VALIDATE_HASH", "FALSE", 0},
+		{"NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC", "5", 1024},
+		{"NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC", "2000000", 1048576},
+		{"NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC", "5000", 5000},
+		{"NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", "64", 63},
+		{"NEURON_RT_DBG_DUMP_INPUTS_ON_ERR", "-5", -5},
+	};
+	struct env_value v = {.number = 0};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		test_info("%s=%s", rows[i].name, rows[i].text);
+		CHECK_EQ(parse(rows[i].name, rows[i].text, &v), 0);
+		CHECK_EQ(v.number, rows[i].number);
+	}
+}
+
+TEST("env table: a misspelt name is that of the nearest variable, another one is left alone",
+	"[config]")
+{
+	static const struct {
+		const char *name, *meant;
+	} rows[] = {
+		{"NEURON_RT_INSPEC_ENABLE", "NEURON_RT_INSPECT_ENABLE"},
+		{"NEURON_RT_NUM_CORE", "NEURON_RT_NUM_CORES"},
+		{"NEURON_RT_NUM_COERS", "NEURON_RT_NUM_CORES"},
+		{"NEURON_TR_NUM_CORES", "NEURON_RT_NUM_CORES"},
+		{"NEURON_RT_VISIBEL_CORE", "NEURON_RT_VISIBLE_CORES"},
+		{"NEURON_VISIBLE_CORES", "NEURON_RT_VISIBLE_CORES"},
+		{"NEURON_RT_LOGICAL_NC_CONFIG", "NEURON_LOGICAL_NC_CONFIG"},
+		{"NEURON_RT_EXECTIMEOUT", "NEURON_RT_EXEC_TIMEOUT"},
+		{"NEURON_RT_VALIDATE_HASHH", "NEURON_RT_VALIDATE_HASH"},
+		{"NTRACE_ALLOW_DEVICES", "NTRACE_ALLOW_DEVICE"},
+		{"NTRACE_DEVICEROOT", "NTRACE_DEVICE_ROOT"},
+		{"NTRACE_SOKET", "NTRACE_SOCKET"},
+		{"NEURON_RT_NUM_CORES", NULL}, /* right */
+		{"NEURON_RT_NUM", NULL},
+		{"NEURON_RT_", NULL},
+		{"NEURON_", NULL},
+		{"NEURON_RT_X", NULL},
+		{"NEURON_RT_VISIBXXX_CORES", NULL}, /* three letters */
+		{"NEURN_RT_NUM_CORES", NULL},	    /* nobody's prefix */
+		{"RT_NUM_CORES", NULL},
+		{"PATH", NULL},
+		{"", NULL},
+		/* variables of other programs for these devices */
+		{"NEURON_CC_FLAGS", NULL},
+		{"NEURON_COMPILE_CACHE_URL", NULL},
+		{"NEURON_FRAMEWORK_DEBUG", NULL},
+		{"NEURON_PROFILE", NULL},
+		{"NEURON_EXTRACT_GRAPHS_ONLY", NULL},
+		{"NEURON_FUSE_SOFTMAX", NULL},
+		{"NEURON_GLOBAL_DEVICE_COUNT", NULL},
+		{"NEURON_PJRT_PROCESS_INDEX", NULL},
+		{"NEURON_NUM_RECENT_MODELS_TO_KEEP", NULL},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const struct env_row *got = env_meant(rows[i].name, strlen(rows[i].name));
+
+		test_info("%s", rows[i].name);
+		CHECK_STR(got ? got->name : "", rows[i].meant ? rows[i].meant : "");
+	}
+}
+
+/* Makes a mistake of a kind at a place of text (with room for a letter more); false: none can be made there. */
+static bool mistake(char *text, size_t at, int kind)
+{
+	size_t len = strlen(text);
+	char letter = text[at];
+
+	switch (kind) {
+	case 0: /* another letter */
+		text[at] = '#';
+		return true;
+	case 1: /* one too few */
+		memmove(text + at, text + at + 1, len - at);
+		return true;
+	case 2: /* one too many */
+		memmove(text + at + 1, text + at, len - at + 1);
+		text[at] = '#';
+		return true;
+	default: /* two exchanged */
+		if (!letter || !text[at + 1] || letter == text[at + 1])
+			return false;
+		text[at] = text[at + 1];
+		text[at + 1] = letter;
+		return true;
+	}
+}
+
+TEST("env table: one or two mistakes anywhere in the own part of a name are found", "[config]")
+{
+	unsigned missed = 0, tried = 0;
+
+	for (int i = 0; i < ENV_COUNT; i++) {
+		const char *name = env_row((enum env_id)i)->name;
+		size_t len = strlen(name), own = strncmp(name, "NEURON_RT_", 10) ? 7 : 10;
+
+		/* Nine letters: a quarter of what is left is two. */
+		for (size_t at = own; len - own >= 9 && at < len; at++)
+			for (int kinds_of_two = 0; kinds_of_two < 20; kinds_of_two++) {
+				int first = kinds_of_two % 4, second = kinds_of_two / 4;
+				size_t other = own + (at * 7 + (size_t)i) % (len - own - 1);
+				char text[80];
+
+				/* Mistakes in each other count more than once. */
+				if (second < 4 && (other > at ? other - at : at - other) < 4)
+					continue;
+				(void)snprintf(text, sizeof(text), "%s", name);
+				if (!mistake(text, at, first) ||
+					(second < 4 && !mistake(text, other, second)))
+					continue;
+				tried++;
+				if (!env_meant(text, strlen(text)) &&
+					!env_find(text, strlen(text)) && ++missed)
+					test_info("%s", text);
+			}
+	}
+	CHECK(tried > 10000);
+	CHECK_EQ(missed, 0);
+}
+
+/* ---- what is said, and which goes before which -------------------------------------------- */
+
+TEST("config: warnings name what is misspelt, removed or too long", "[config]")
+{
+	static const struct {
+		const char *name, *value, *said;
+	} rows[] = {
+		{"NEURON_RT_INSPEC_ENABLE", "1",
+			"NEURON_RT_INSPEC_ENABLE is not a variable of this library; did you mean "
+			"NEURON_RT_INSPECT_ENABLE?\n"},
+		{"NEURON_RT_INSPECT_DURATION_NSEC", "anything",
+			"NEURON_RT_INSPECT_DURATION_NSEC has no effect any more: length of a "
+			"session; gone since SDK 2.22\n"},
+		{"NEURON_RT_DBG_CC_DMA_PACKET_SIZE", "1-17",
+			"NEURON_RT_DBG_CC_DMA_PACKET_SIZE has more items than 16; the rest is "
+			"ignored\n"},
+		{"NEURON_CC_FLAGS", "-O1", ""},
+		{"NEURON_RT_DBG_CC_DMA_PACKET_SIZE", "1-16", ""},
+		{"NEURON_RT_ENABLE_P2P", "1", ""},
+		{"NEURON_RT_NUM_CORES", "1", ""},
+	};
+	struct config c;
+	struct hearing h;
+	NRT_STATUS status;
+
+	REQUIRE(hear_begin(&h, "WARN"));
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char *said = said_with(&h, rows[i].name, rows[i].value, &status, &c);
+
+		test_info("%s: '%s'", rows[i].name, said);
+		CHECK_EQ(status, NRT_SUCCESS);
+		CHECK_EQ(strstr(said, " WARN ") != NULL, *rows[i].said != '\0');
+		CHECK(strstr(said, rows[i].said) != NULL);
+		setenv(rows[i].name, rows[i].value, 1);
+		free(said);
+		hear_on(&h);
+		status = config_peek(&c);
+		said = hear(&h);
+		unsetenv(rows[i].name);
+		CHECK_EQ(status, NRT_SUCCESS);
+		CHECK_STR(said, "");
+		free(said);
+	}
+	hear_end(&h);
+}
+
+TEST("config: a list of visible cores goes before a number of cores, and that is said", "[config]")
+{
+	static const struct {
+		const char *visible, *number;
+		bool said;
+		NRT_STATUS status;
+	} rows[] = {
+		{"2-4", "2", true, NRT_SUCCESS}, {"2-4", "0", false, NRT_SUCCESS},
+		{"2-4", "", false, NRT_SUCCESS}, {"", "2", false, NRT_SUCCESS},
+		{"2-4", "many", false, NRT_INVALID}, /* it is read all the same */
+	};
+	struct hearing h;
+
+	REQUIRE(hear_begin(&h, "WARN"));
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct config c = {.device_root = NULL};
+		NRT_STATUS status;
+		char *said;
+
+		setenv("NEURON_RT_NUM_CORES", rows[i].number, 1);
+		said = said_with(&h, "NEURON_RT_VISIBLE_CORES", rows[i].visible, &status, &c);
+		unsetenv("NEURON_RT_NUM_CORES");
+		test_info("%s, %s: '%s'", rows[i].visible, rows[i].number, said);
+		CHECK_EQ(status, rows[i].status);
+		CHECK_EQ(strstr(said, "Using NEURON_RT_VISIBLE_CORES to allocate Logical Neuron "
+				      "Cores") != NULL,
+			rows[i].said);
+		if (!status && *rows[i].visible) {
+			CHECK_EQ(c.visible_cores.first, 2);
+			CHECK_EQ(c.visible_cores.count, 3);
+		}
+		free(said);
+	}
+	hear_end(&h);
+}
+
+TEST("config: cores that are no neighbours are refused with the message that is looked for",
+	"[config]")
+{
+	struct hearing h;
+	struct config c;
+	NRT_STATUS status;
+	char *said;
+
+	REQUIRE(hear_begin(&h, "ERROR"));
+	said = said_with(&h, "NEURON_RT_VISIBLE_CORES", "0-3,5", &status, &c);
+	CHECK_EQ(status, NRT_INVALID);
+	CHECK(strstr(said, " Logical Neuron cores are not contiguous\n"));
+	CHECK(strstr(said, "NEURON_RT_VISIBLE_CORES='0-3,5' is not a list like 0-3,4 of "
+			   "neighbouring cores up to 511\n"));
+	free(said);
+	hear_end(&h);
+}
+
+TEST("config: the size of a logical core has two names, and NEURON_LOGICAL_NC_CONFIG goes before",
+	"[config]")
+{
+	static const struct {
+		const char *newer, *older;
+		NRT_STATUS status;
+		uint32_t size;
+	} rows[] = {
+		{NULL, NULL, 0, 0}, {"1", NULL, 0, 1}, {NULL, "2", 0, 2}, {"1", "2", 0, 1},
+		{"2", "1", 0, 2}, {"", "2", 0, 2}, {"2", "", 0, 2},
+		{"2", "two", 0, 2}, /* not looked at */
+		{NULL, "two", NRT_INVALID, 0}, {"0", "2", NRT_INVALID, 0},
+		{"3", NULL, 0, 3}, /* whether there is such a size the device says */
+	};
+	struct hearing h;
+
+	REQUIRE(hear_begin(&h, "ERROR"));
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct config c = {.lnc_size = 0};
+		NRT_STATUS status;
+		char *said;
+
+		if (rows[i].newer)
+			setenv("NEURON_LOGICAL_NC_CONFIG", rows[i].newer, 1);
+		if (rows[i].older)
+			setenv("NEURON_RT_VIRTUAL_CORE_SIZE", rows[i].older, 1);
+		said = said_by_read(&h, &status, &c);
+		unsetenv("NEURON_LOGICAL_NC_CONFIG");
+		unsetenv("NEURON_RT_VIRTUAL_CORE_SIZE");
+		test_info("%zu: '%s'", i, said);
+		CHECK_EQ(status, rows[i].status);
+		CHECK_EQ(c.lnc_size, rows[i].size);
+		CHECK_EQ(strstr(said, "Failed to parse vnc config") != NULL,
+			rows[i].status != NRT_SUCCESS);
+		free(said);
+	}
+	hear_end(&h);
+}
+
+TEST("config: every bad value is said", "[config]")
+{
+	static const char *const values[][2] = {{"NEURON_RT_NUM_CORES", "-1"},
+		{"NEURON_RT_EXEC_TIMEOUT", "1s"}, {"NEURON_RT_ENABLE_P2P", "yes"}};
+	struct hearing h;
+	struct config c;
+	NRT_STATUS status;
+	char *said;
+
+	REQUIRE(hear_begin(&h, "ERROR"));
+	for (size_t i = 0; i < COUNT(values); i++)
+		setenv(values[i][0], values[i][1], 1);
+	said = said_by_read(&h, &status, &c);
+	for (size_t i = 0; i < COUNT(values); i++)
+		unsetenv(values[i][0]);
+	CHECK_EQ(status, NRT_INVALID);
+	CHECK(strstr(said, "NEURON_RT_NUM_CORES='-1' is not a number from 0 to 4294967295\n"));
+	CHECK(strstr(
+		said, "NEURON_RT_EXEC_TIMEOUT='1s' is not a number from 1 to 86400 (seconds)\n"));
+	CHECK(strstr(said, "NEURON_RT_ENABLE_P2P='yes' is not 0 or 1\n"));
+	free(said);
+	hear_end(&h);
+}
+
+TEST("config: more ranks per proxy than one need the barrier in hardware", "[config]")
+{
+	static const struct {
+		const char *ranks, *barrier;
+		NRT_STATUS status;
+	} rows[] = {{"2", "", NRT_SUCCESS}, {"2", "1", NRT_SUCCESS}, {"2", "0", NRT_INVALID},
+		{"1", "0", NRT_SUCCESS}, {"", "0", NRT_SUCCESS}};
+	struct hearing h;
+
+	REQUIRE(hear_begin(&h, "ERROR"));
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct config c;
+		NRT_STATUS status;
+		char *said;
+
+		setenv("NEURON_RT_RANKS_PER_NETWORK_PROXY", rows[i].ranks, 1);
+		said = said_with(
+			&h, "NEURON_RT_ENABLE_HW_EXECUTION_BARRIER", rows[i].barrier, &status, &c);
+		unsetenv("NEURON_RT_RANKS_PER_NETWORK_PROXY");
+		CHECK_EQ(status, rows[i].status);
+		CHECK_EQ(strstr(said, "NEURON_RT_RANKS_PER_NETWORK_PROXY=2 needs "
+				      "NEURON_RT_ENABLE_HW_EXECUTION_BARRIER=1\n") != NULL,
+			rows[i].status != NRT_SUCCESS);
+		free(said);
+	}
+	hear_end(&h);
+}
+
+/* ---- fields ------------------------------------------------------------------------------- */
+
+TEST("config: nothing is set, and every setting has its initial value", "[config]")
+{
+	struct config c;
+
+	memset(&c, 0xff, sizeof(c));
+	REQUIRE_EQ(config_read(&c), NRT_SUCCESS);
+	CHECK_STR(c.device_root, "");
+	CHECK(!c.allow_device);
+	CHECK(!c.allow_reset);
+	CHECK_STR(c.fake_instance, "");
+	CHECK_EQ(c.visible_cores.count, 0);
+	CHECK_EQ(c.core_count, 0);
+	CHECK_EQ(c.lnc_size, 0);
+	CHECK(c.reset_cores);
+	CHECK_EQ(c.exec_timeout_s, 30);
+	CHECK_STR(c.root_comm_id, "");
+}
+
+TEST("config: values arrive in their fields", "[config]")
+{
+	static const char *const values[][2] = {
+		{"NTRACE_DEVICE_ROOT", "/r"},
+		{"NTRACE_ALLOW_DEVICE", "1"},
+		{"NTRACE_ALLOW_RESET", "1"},
+		{"NEURON_RT_FAKE_INSTANCE_TYPE", "trn2.48xlarge"},
+		{"NEURON_RT_RESET_CORES", "0"},
+		{"NEURON_RT_EXEC_TIMEOUT", "5"},
+		{"NEURON_RT_NUM_CORES", "4"},
+		{"NEURON_RT_ROOT_COMM_ID", "10.0.0.1:63423"},
+	};
+	struct config_discovery d = {.root = NULL};
+	struct config c = {.device_root = NULL};
+
+	for (size_t i = 0; i < COUNT(values); i++)
+		setenv(values[i][0], values[i][1], 1);
+	CHECK_EQ(config_read(&c), NRT_SUCCESS);
+	CHECK_STR(c.device_root, "/r");
+	CHECK(c.allow_device);
+	CHECK(c.allow_reset);
+	CHECK_STR(c.fake_instance, "trn2.48xlarge");
+	CHECK(!c.reset_cores);
+	CHECK_EQ(c.exec_timeout_s, 5);
+	CHECK_EQ(c.core_count, 4);
+	CHECK_STR(c.root_comm_id, "10.0.0.1:63423");
+	CHECK_EQ(config_read_discovery(&d), NRT_SUCCESS);
+	CHECK_STR(d.root, "/r");
+	CHECK(d.allow_device);
+	CHECK_STR(d.fake_instance, "trn2.48xlarge");
+	for (size_t i = 0; i < COUNT(values); i++)
+		unsetenv(values[i][0]);
+}
+
+TEST("config: what discovery needs is read alone, and a bad value of it is refused", "[config]")
+{
+	struct config_discovery d;
+	struct hearing h;
+	NRT_STATUS status;
+	char *said;
+
+	REQUIRE(hear_begin(&h, "ERROR"));
+	setenv("NEURON_RT_NUM_CORES", "many", 1); /* a later step */
+	memset(&d, 0xff, sizeof(d));
+	CHECK_EQ(config_read_discovery(&d), NRT_SUCCESS);
+	unsetenv("NEURON_RT_NUM_CORES");
+	CHECK_STR(d.root, "");
+	CHECK(!d.allow_device);
+	CHECK_STR(d.fake_instance, "");
+	setenv("NTRACE_ALLOW_DEVICE", "yes", 1);
+	hear_on(&h);
+	status = config_read_discovery(&d);
+	said = hear(&h);
+	unsetenv("NTRACE_ALLOW_DEVICE");
+	CHECK_EQ(status, NRT_INVALID);
+	CHECK(strstr(said, "NTRACE_ALLOW_DEVICE='yes' is not 0 or 1\n"));
+	free(said);
+	hear_end(&h);
+}
+
+TEST("log: a location that is none is said, and a level", "[log]")
+{
+	struct hearing h;
+	char *said;
+
+	REQUIRE(hear_begin(&h, "ERROR"));
+	hear_on(&h);
+	setenv("NEURON_RT_LOG_LOCATION", "the moon", 1);
+	setenv("NEURON_RT_LOG_LEVEL_TDRV", "loud", 1);
+	log_configure();
+	setenv("NEURON_RT_LOG_LOCATION", "syslog,console", 1);
+	unsetenv("NEURON_RT_LOG_LEVEL_TDRV");
+	log_configure();
+	unsetenv("NEURON_RT_LOG_LOCATION");
+	said = hear(&h);
+	CHECK_STR(said, "invalid log location setting the moon, default to CONSOLE\n"
+			"invalid level loud, default to ERROR\n");
+	free(said);
+	hear_end(&h);
+}
