@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * owners.c - naming the processes that have the cores; see owners.h.
+ *
+ * The driver counts processes as the host does.  A process in a container has another number there than it
+ * knows; it sees that by not finding itself among those that are attached.
  */
 #include "runtime/device/owners.h"
 
@@ -24,11 +27,14 @@
 struct owners {
 	int32_t pids[MAX_NAMED];
 	uint32_t count;
-	uint32_t more; /* beyond MAX_NAMED */
+	uint32_t more;	/* beyond MAX_NAMED */
+	bool seen_self; /* the driver counts processes as this one does */
 };
 
 static void add(struct owners *o, int32_t pid)
 {
+	if (pid == (int32_t)getpid())
+		o->seen_self = true;
 	if (pid <= 0 || pid == (int32_t)getpid())
 		return;
 	for (uint32_t i = 0; i < o->count; i++)
@@ -69,14 +75,14 @@ static int ask_device(struct device_system *s, uint32_t index, struct owners *o)
 	return rc;
 }
 
-/* " 1234 (python3)"; the number alone where the process cannot be seen. */
-static void append(char *text, size_t size, int32_t pid)
+/* " 1234 (python3)"; the number alone where the process cannot be seen, or would be another one. */
+static void append(char *text, size_t size, int32_t pid, bool may_look)
 {
 	size_t at = strlen(text);
 	char path[32], name[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	if (file_read_line(path, name, sizeof(name)) == 0)
+	if (may_look && file_read_line(path, name, sizeof(name)) == 0)
 		(void)snprintf(text + at, size - at, "%s %d (%s)", at ? "," : "", pid, name);
 	else
 		(void)snprintf(text + at, size - at, "%s %d", at ? "," : "", pid);
@@ -88,10 +94,17 @@ static void say_them(const struct owners *o, const char *devices)
 	char rest[32] = "";
 
 	for (uint32_t i = 0; i < o->count; i++)
-		append(text, sizeof(text), o->pids[i]);
+		append(text, sizeof(text), o->pids[i], o->seen_self);
 	if (o->more)
 		(void)snprintf(rest, sizeof(rest), " and %u more", o->more);
-	log_error(TAG, "Attached to %s:%s%s", devices, text, rest);
+	log_error(TAG, "Attached to %s:%s%s%s", devices, text, rest,
+		o->seen_self ? "" : " (as the host counts processes; this process is among them)");
+}
+
+/* Whether there is anybody but this process, which is attached while it asks. */
+static bool has_others(const struct owners *o)
+{
+	return o->seen_self ? o->count > 0 : o->count + o->more > 1;
 }
 
 void owners_say(struct device_system *s, uint32_t first, uint32_t last)
@@ -106,7 +119,7 @@ void owners_say(struct device_system *s, uint32_t first, uint32_t last)
 		rc = rc ? rc : one;
 	}
 	(void)snprintf(devices, sizeof(devices), first == last ? "nd%u" : "nd%u-nd%u", first, last);
-	if (o.count)
+	if (has_others(&o))
 		say_them(&o, devices);
 	else if (rc < 0)
 		log_error(TAG, "Who is attached to %s cannot be told: %s", devices,

@@ -54,7 +54,8 @@ NRT_STATUS device_choose_size(
 	if (wish && arch <= DEVICE_ARCH_V2) {
 		if (wish != size)
 			say(LOG_LEVEL_WARN,
-				"LNC Size of %u is not for this instance, which has 1 alone", wish);
+				"LNC Size of %u is not used: this instance has no other than 1",
+				wish);
 	} else if (wish) {
 		size = wish;
 	}

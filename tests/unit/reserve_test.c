@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -564,6 +565,41 @@ static int says_printed(void *arg)
 TEST("reserve: marks whose owner cannot be named, and the driver that prints it", "[reserve][vdev]")
 {
 	with_occupied(says_printed, two_cores, 0x0f, 0x0f);
+}
+
+/* A container: the child counts processes from 1. */
+static int in_container(void *arg)
+{
+	const struct try *t = arg;
+
+	return unshare(CLONE_NEWPID) < 0 ? 77 : scratch_child(try_row, (void *)t);
+}
+
+TEST("reserve: in a container owners have the host's numbers, and no wrong names",
+	"[reserve][vdev]")
+{
+	char dev[700], want[64];
+	struct row row = {0, NUMBER(0), NRT_FAILURE, 0, 0, want};
+	int query, working, rc;
+	struct place p;
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	REQUIRE(place_open(&p));
+	REQUIRE(virtual_device_start(&p.device, p.scratch.dir, one_device));
+	snprintf(dev, sizeof(dev), "%s/dev/neuron0", p.device.root);
+	working = open(dev, O_RDWR | O_CLOEXEC);
+	query = open_query(&p);
+	CHECK_EQ(occupy(query, 1), 0);
+	/* The next is the loser itself. */
+	snprintf(want, sizeof(want), "Attached to nd0: %d, ", (int)getpid());
+	rc = scratch_child(in_container, &(struct try){&p, &row});
+	close(query);
+	close(working);
+	place_close(&p);
+	if (rc == 77)
+		SKIP("pid namespaces");
+	CHECK_EQ(rc, 0);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
