@@ -55,7 +55,7 @@ NRT_STATUS nrt_get_version(nrt_version_t *ver, size_t size)
 /* What the environment and the device files say. */
 static NRT_STATUS look_up(uint32_t *ret_visible, uint32_t *ret_total)
 {
-	struct device_topology t;
+	struct device_topology t = {0};
 	struct config c;
 	uint32_t size;
 	NRT_STATUS status = config_peek(&c);
