@@ -109,7 +109,7 @@ TEST("identity: an instance type has devices, cores and an architecture", "[devi
 {
 	static const struct {
 		const char *type;
-		uint32_t devices = 0, cores = 0, arch = 0;
+		uint32_t devices, cores, arch;
 	} rows[] = {{"inf2.xlarge", 1, 2, 2}, {"inf2.8xlarge", 1, 2, 2}, {"inf2.24xlarge", 6, 2, 2},
 		{"inf2.48xlarge", 12, 2, 2}, {"trn1.2xlarge", 1, 2, 2}, {"trn1.32xlarge", 16, 2, 2},
 		{"trn1n.32xlarge", 16, 2, 2}, {"trn2.3xlarge", 1, 8, 3},
