@@ -137,7 +137,7 @@ static NRT_STATUS no_device(const char *root, int why)
 	log_error("NRT", "Cannot find Neuron devices. Machines that have them are instances of "
 			 "types such as trn2, inf2 or trn1.");
 	log_error("NRT", "How devices are found, and which settings choose them: "
-			 "docs/virtual-device.md, \"Settings of the runtime\"");
+			 "docs/environment.md, \"Devices and cores\"");
 	log_error("NRT", "What was looked for, in which order: docs/conformance.md, \"Discovery "
 			 "and identity\"");
 	return NRT_INVALID;

@@ -50,7 +50,7 @@ static int nothing_there(void *arg)
 	WANT_STATUS(init(), NRT_INVALID);
 	WANT(said(p, "inf2 or trn1."));
 	WANT_STATUS(init(), NRT_INVALID);
-	WANT(said(p, "docs/virtual-device.md"));
+	WANT(said(p, "docs/environment.md"));
 	WANT_STATUS(init(), NRT_INVALID);
 	WANT(said(p, "docs/conformance.md"));
 	return 0;
