@@ -137,7 +137,7 @@ static NRT_STATUS no_device(const char *root, int why)
 	log_error("NRT", "Cannot find Neuron devices. Machines that have them are instances of "
 			 "types such as trn2, inf2 or trn1.");
 	log_error("NRT", "How devices are found, and which settings choose them: "
-			 "docs/virtual-device.md, \"Settings of the runtime\"");
+			 "docs/environment.md, \"Devices and cores\"");
 	log_error("NRT", "What was looked for, in which order: docs/conformance.md, \"Discovery "
 			 "and identity\"");
 	return NRT_INVALID;
@@ -169,20 +169,25 @@ static int list_devices(const char *root, struct device_topology *t)
 }
 
 /* The run of devices that can be used. */
-static void find_run(const char *root, struct device_topology *t)
+static void find_run(struct device_topology *t)
 {
 	uint64_t behind;
 
 	t->first_index = (uint32_t)__builtin_ctzll(t->present);
 	behind = t->present >> t->first_index;
 	t->device_count = ~behind ? (uint32_t)__builtin_ctzll(~behind) : DEVICE_MAX;
-	behind = t->device_count < DEVICE_MAX ? behind >> t->device_count : 0;
+}
+
+static void warn_of_gap(const char *root, const struct device_topology *t)
+{
+	uint32_t next = t->first_index + t->device_count;
+	uint64_t behind = next < DEVICE_MAX ? t->present >> next : 0;
+
 	if (behind)
 		log_warn(TAG,
 			"There is no '%s/dev/neuron%u', but %d devices behind it: they are not "
-			"used, "
-			"for cores are counted without a gap",
-			root, t->first_index + t->device_count, __builtin_popcountll(behind));
+			"used, for cores are counted without a gap",
+			root, next, __builtin_popcountll(behind));
 }
 
 NRT_STATUS device_discover(const struct device_place *place, struct device_topology *ret)
@@ -196,7 +201,7 @@ NRT_STATUS device_discover(const struct device_place *place, struct device_topol
 	why = list_devices(place->root, &t);
 	if (t.present == 0)
 		return no_device(place->root, why);
-	find_run(place->root, &t);
+	find_run(&t);
 	if (!t.is_virtual && !place->allow_real)
 		return refuse_real(place->root, t.first_index);
 	status = find_core_count(place->root, t.first_index, &t.cores_per_device);
@@ -212,9 +217,12 @@ NRT_STATUS device_find(struct device_system *s)
 		.root = s->root, .allow_real = s->allow_real, .fake_instance = s->fake_instance};
 	NRT_STATUS status = device_discover(&place, &s->topology);
 
-	if (!status)
-		s->is_virtual = s->topology.is_virtual;
-	return status;
+	simulate_warn_ignored(&place);
+	if (status)
+		return status;
+	warn_of_gap(s->root, &s->topology);
+	s->is_virtual = s->topology.is_virtual;
+	return NRT_SUCCESS;
 }
 
 /* ---- opening ------------------------------------------------------------------------------ */

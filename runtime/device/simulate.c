@@ -16,17 +16,23 @@
 
 #define TAG "TDRV"
 
+static bool is_given(const char *text)
+{
+	return text && text[0];
+}
+
 bool simulate_wanted(const struct device_place *place)
 {
-	if (!place->fake_instance || !place->fake_instance[0])
-		return false;
-	if (!place->root[0])
-		return true;
-	log_warn(TAG,
-		ENV_FAKE_INSTANCE "='%s' is not used: " ENV_DEVICE_ROOT "='%s' names a device. "
-				  "Unset one of them",
-		place->fake_instance, place->root);
-	return false;
+	return is_given(place->fake_instance) && !place->root[0];
+}
+
+void simulate_warn_ignored(const struct device_place *place)
+{
+	if (is_given(place->fake_instance) && place->root[0])
+		log_warn(TAG,
+			ENV_FAKE_INSTANCE "='%s' is not used: " ENV_DEVICE_ROOT
+					  "='%s' names a device. Unset one of them",
+			place->fake_instance, place->root);
 }
 
 NRT_STATUS simulate_topology(const char *type, struct device_topology *ret)

@@ -14,8 +14,9 @@
 
 #include "runtime/device/device.h"
 
-/* Does the place ask for a simulation?  When a device root is given too, no, and that is said. */
+/* Does the place ask for a simulation?  Not when a device root is given too; then the other warns. */
 bool simulate_wanted(const struct device_place *place);
+void simulate_warn_ignored(const struct device_place *place);
 
 /* The topology of a type; the spelling of types is inferred.  NRT_INVALID: an unknown type; those that are known
  * are said. */

@@ -9,10 +9,8 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/env.h"
 #include "runtime/lifecycle/info.h"
 #include "runtime/lifecycle/version.h"
 #include "runtime/log/log.h"
@@ -63,7 +61,7 @@ static NRT_STATUS look_up(uint32_t *ret_visible, uint32_t *ret_total)
 	if (!status)
 		status = device_discover(&(struct device_place){.root = c.device_root,
 						 .allow_real = c.allow_device,
-						 .fake_instance = getenv(ENV_FAKE_INSTANCE)},
+						 .fake_instance = c.fake_instance},
 			&t);
 	if (!status)
 		status = device_choose_size(c.lnc_size, t.arch, t.cores_per_device, &size);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/env.h"
 #include "runtime/exec/object.h"
 #include "runtime/lifecycle/info.h"
 #include "runtime/lifecycle/version.h"
@@ -146,8 +145,8 @@ static NRT_STATUS bring_up(const struct config *config)
 {
 	const struct device_place place = {.root = config->device_root,
 		.allow_real = config->allow_device,
-		.allow_reset = getenv(ENV_ALLOW_RESET) && !strcmp(getenv(ENV_ALLOW_RESET), "1"),
-		.fake_instance = getenv(ENV_FAKE_INSTANCE)};
+		.allow_reset = config->allow_reset,
+		.fake_instance = config->fake_instance};
 	const struct device_wish wish = {
 		.explicit_cores = config->visible_cores.count != 0,
 		.first_core = config->visible_cores.first,

@@ -149,7 +149,7 @@ int nec_get_device_count(int *available_devices_array, uint32_t array_size)
 int nec_get_device_pci_bdf(
 	int neuron_dev, uint32_t *domain, uint32_t *bus_num, uint8_t *pci_slot, uint8_t *dev_func)
 {
-	struct device_pci_place place;
+	struct device_pci_place place = {0};
 	struct device_system *s;
 	int rc = -ENODEV;
 

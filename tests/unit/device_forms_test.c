@@ -3,6 +3,7 @@
  * device_forms_test.c - the requests of the driver shim on a virtual device, each in every form that drivers
  * have had.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -188,4 +189,83 @@ TEST("negotiate: drivers 2.24 and 2.30 are not called old", "[device]")
 		SKIP(device_lacks());
 	for (size_t i = 0; i < 2; i++)
 		with_device(new_driver, options[i]);
+}
+
+/* ---- as if it were real ------------------------------------------------------------------- */
+
+/* Reserves a core of a device that is taken for a real one from then on. */
+static int reserve_real(const struct place *p, bool allow_reset, struct device_system **ret)
+{
+	const struct device_wish wish = {.core_count = 1, .lnc_size = 1};
+	struct device_system *s;
+
+	WANT(meet(p, &s) == 0);
+	WANT_STATUS(device_reserve(s, &wish), NRT_SUCCESS);
+	WANT(s->device_count == 1);
+	s->devices[0].file.is_real = s->query.is_real = true;
+	s->devices[0].file.allow_reset = s->query.allow_reset = allow_reset;
+	*ret = s;
+	return 0;
+}
+
+static int real_device(void *arg)
+{
+	struct place *p = arg;
+	struct device_system *s;
+	uint64_t handle, address;
+
+	WANT(reserve_real(p, false, &s) == 0);
+	WANT_STATUS(device_start(s, true), NRT_SUCCESS);
+	WANT(virtual_device_stat(&p->device, "ioctl.NC_RESET") == -1);
+	WANT(device_mem_alloc(&s->cores[0], 64, DEVICE_MEM_TENSORS, &handle, &address) == -EPERM);
+	WANT(device_queue_init(&s->cores[0], 1, 2) == -EPERM);
+	WANT(device_queue_start(&s->cores[0], 1) == -EPERM);
+	WANT(virtual_device_stat(&p->device, "ioctl.MEM_ALLOC_V2MT64_PA") == -1);
+	WANT(device_notify_open(s, &s->cores[0]) == 0);
+	device_shut_down(s);
+	WANT(virtual_device_stat(&p->device, "open_handles") == 0);
+	WANT(virtual_device_stat(&p->device, "marked_cores") == 0);
+
+	WANT(reserve_real(p, true, &s) == 0);
+	WANT_STATUS(device_start(s, true), NRT_SUCCESS);
+	WANT(virtual_device_stat(&p->device, "ioctl.NC_RESET") == 1);
+	WANT(device_mem_alloc(&s->cores[0], 64, DEVICE_MEM_TENSORS, &handle, &address) == 0);
+	WANT(device_queue_init(&s->cores[0], handle, 0) == -EPERM); /* a ring is missing */
+	device_shut_down(s);
+	return 0;
+}
+
+TEST("device: a real device is brought up without reset, memory and queues unless allowed",
+	"[device]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(real_device, two_cores);
+}
+
+static int real_device_warns(void *arg)
+{
+	struct place *p = arg;
+	struct device_system *s;
+
+	WANT(enter(p) == 0);
+	WANT(reserve_real(p, false, &s) == 0);
+	setenv("NEURON_RT_LOG_LEVEL", "WARN", 1);
+	log_configure();
+	WANT(dup2(2, 1) == 1);
+	WANT_STATUS(device_start(s, true), NRT_SUCCESS);
+	WANT(said(p, "The cores of the real device nd0 are not reset: NTRACE_ALLOW_RESET=1 allows "
+		     "it\n"));
+	WANT(device_queue_start(&s->cores[0], 1) == -EPERM);
+	WANT(said(p,
+		"DMA_QUEUE_COPY_START is not sent to the real device nd0: it programs engines and "
+		"queues, whoever uses the device. Set NTRACE_ALLOW_RESET=1 to allow it\n"));
+	return 0;
+}
+
+TEST("device: what a real device is not sent is said, with what allows it", "[device]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(real_device_warns, two_cores);
 }

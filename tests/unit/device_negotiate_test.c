@@ -115,7 +115,7 @@ TEST("identity: an instance type has devices, cores and an architecture", "[devi
 		{"trn1n.32xlarge", 16, 2, 2}, {"trn2.3xlarge", 1, 8, 3},
 		{"trn2.48xlarge", 16, 8, 3}, {"trn2u.48xlarge", 16, 8, 3}};
 	static const char *const unknown[] = {"", "trn2", "trn2.48", "trn2.48xlarge ", "m5.large"};
-	uint32_t devices, cores, arch;
+	uint32_t devices = 0, cores = 0, arch = 0;
 	char known[512];
 
 	identity_list_types(known, sizeof(known));
