@@ -272,8 +272,8 @@ NRT_STATUS init_run(const struct init_caller *caller, struct runtime *ret,
 		status = run_step(&steps[n], &i);
 	if (!status)
 		return NRT_SUCCESS;
-	log_info(TAG, "Initialization ended at '%s' with status %u", steps[n - 1].name,
-		(unsigned)status);
+	log_write(LOG_LEVEL_ERROR, TAG, "nrt_init", "Failure: status %u in nrt_init(), step '%s'",
+		(unsigned)status, steps[n - 1].name);
 	/* What a step that failed has left half-made is its undo's, too. */
 	while (n-- > 0)
 		if (steps[n].undo)
