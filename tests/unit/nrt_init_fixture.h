@@ -69,7 +69,10 @@ static inline bool belongings_equal(const struct belongings *a, const struct bel
 	return false;
 }
 
-#define FIXTURE_CORES 2u /* of the device of these tests: two_cores */
+/* The device of these tests: two cores, each a logical one. */
+#define FIXTURE_CORES 2u
+static const char *const fixture_device[]
+	__attribute__((unused)) = {"--arch=v2", "--cores=2", NULL};
 
 /* Can somebody else mark all cores?  Asked in a process of its own, for marks belong to a process. */
 static inline int mark_all_(void *arg)

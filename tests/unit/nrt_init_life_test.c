@@ -37,7 +37,7 @@ TEST("nrt life: 1,000 times nrt_init and nrt_close leave nothing behind", "[nrt]
 {
 	NEED_VDEV();
 	REQUIRE_LIBRARY();
-	with_device(thousand, two_cores);
+	with_device(thousand, fixture_device);
 }
 
 static int with_work(void *arg)
@@ -66,7 +66,7 @@ TEST("nrt life: nrt_close frees models, tensors and rings that were left", "[nrt
 {
 	NEED_VDEV();
 	REQUIRE_LIBRARY();
-	with_device(with_work, two_cores);
+	with_device(with_work, fixture_device);
 }
 
 /* ---- loading and unloading ---------------------------------------------------------------- */
@@ -104,7 +104,7 @@ TEST("nrt life: dlopen, nrt_init, dlclose in any order", "[nrt][vdev]")
 {
 	NEED_VDEV();
 	REQUIRE_LIBRARY();
-	with_device(loads, two_cores);
+	with_device(loads, fixture_device);
 }
 
 /* ---- exec --------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ TEST("nrt life: exec gives the cores back, and the new program takes them", "[nr
 	if (!program_exists("workloads/bring_up"))
 		SKIP("workloads/bring_up");
 	REQUIRE(place_open(&p));
-	if (virtual_device_start(&p.device, p.scratch.dir, two_cores)) {
+	if (virtual_device_start(&p.device, p.scratch.dir, fixture_device)) {
 		CHECK_EQ(program_run(argv, p.log.s, p.device.env), 0);
 		text = program_text(p.log.s);
 		test_info("%s", text);
@@ -171,7 +171,7 @@ static void end_in_each_step(bool kill)
 
 	REQUIRE(place_open(&p));
 	end_by_kill = kill;
-	if (virtual_device_start(&p.device, p.scratch.dir, two_cores))
+	if (virtual_device_start(&p.device, p.scratch.dir, fixture_device))
 		for (size_t n = 0; init_step_name(n); n++) {
 			end_at = init_step_name(n);
 			test_info("%s", end_at);
@@ -247,7 +247,7 @@ TEST("nrt life: each allocation and each system call of nrt_init fails once", "[
 	SKIP("a build without ThreadSanitizer, which allows no library before it");
 #endif
 	REQUIRE(place_open(&p));
-	if (virtual_device_start(&p.device, p.scratch.dir, two_cores)) {
+	if (virtual_device_start(&p.device, p.scratch.dir, fixture_device)) {
 		while (run_with_fault(&p, "alloc", allocations) && allocations < 200)
 			allocations++;
 		while (run_with_fault(&p, "file", calls) && calls < 500)

@@ -46,7 +46,7 @@ TEST("nrt state: START refuses a call with 13, nrt_close leads back to it, and n
 	"[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(start_and_back, two_cores);
+	with_device(start_and_back, fixture_device);
 }
 
 static int twice(void *arg)
@@ -74,7 +74,7 @@ static int twice(void *arg)
 TEST("nrt state: nrt_init when it is up writes two DEBUG lines and succeeds", "[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(twice, two_cores);
+	with_device(twice, fixture_device);
 }
 
 static int closed_quietly(void *arg)
@@ -167,7 +167,7 @@ static int forks_in_states(void *arg)
 TEST("nrt state: the child of a fork is CHILD for good, and so are its children", "[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(forks_in_states, two_cores);
+	with_device(forks_in_states, fixture_device);
 }
 
 static int fork_failures, forks_done;
@@ -212,7 +212,7 @@ TEST("nrt state: a child forked in any step of nrt_init is refused and does not 
 	"[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(forks_in_mid_init, two_cores);
+	with_device(forks_in_mid_init, fixture_device);
 }
 
 /* ---- a thread that waits at a chosen place ------------------------------------------------- */
@@ -276,7 +276,7 @@ TEST("nrt state: while a thread is in nrt_init calls get 13, a second nrt_init w
 	"[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(during_init, two_cores);
+	with_device(during_init, fixture_device);
 }
 
 static bool is_closed(void *arg)
@@ -327,7 +327,7 @@ static int during_close(void *arg)
 TEST("nrt state: while a thread is in nrt_close calls and nrt_init get 14", "[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(during_close, two_cores);
+	with_device(during_close, fixture_device);
 }
 
 /* ---- a thread that meets itself ------------------------------------------------------------ */
@@ -373,5 +373,5 @@ static int reentry(void *arg)
 TEST("nrt state: a signal handler inside of nrt_init or a call is refused, not hung", "[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(reentry, two_cores);
+	with_device(reentry, fixture_device);
 }

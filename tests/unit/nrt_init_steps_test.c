@@ -49,7 +49,7 @@ static int in_order(void *arg)
 TEST("nrt init: the steps come in the documented order", "[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(in_order, two_cores);
+	with_device(in_order, fixture_device);
 }
 
 static int messages(void *arg)
@@ -86,7 +86,7 @@ static int messages(void *arg)
 TEST("nrt init: what it says on the way, in its order", "[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(messages, two_cores);
+	with_device(messages, fixture_device);
 }
 
 static int long_versions(void *arg)
@@ -114,7 +114,7 @@ static int long_versions(void *arg)
 TEST("nrt init: a framework's versions are kept as far as they fit", "[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(long_versions, two_cores);
+	with_device(long_versions, fixture_device);
 }
 
 /* ---- each step fails ---------------------------------------------------------------------- */
@@ -161,7 +161,7 @@ TEST("nrt init: each step fails in turn; nothing is left and the next nrt_init w
 	"[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(each_step_fails, two_cores);
+	with_device(each_step_fails, fixture_device);
 }
 
 static int first_init_fails(void *arg)
@@ -191,7 +191,7 @@ static int first_init_fails_linked(void *arg)
 TEST("nrt init: the first one of a process fails in each step and leaves nothing", "[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(first_init_fails_linked, two_cores);
+	with_device(first_init_fails_linked, fixture_device);
 }
 
 /* ---- many times --------------------------------------------------------------------------- */
@@ -238,5 +238,5 @@ TEST("nrt init: 200 times with a failure at random leave nothing", "[nrt][vdev]"
 	NEED_VDEV();
 	seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 2 + 1;
 	printf("nrt init: random failures with NTRACE_TEST_SEED=0x%" PRIx64 "\n", seed);
-	with_device(random_failures, two_cores);
+	with_device(random_failures, fixture_device);
 }

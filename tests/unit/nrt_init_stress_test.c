@@ -139,5 +139,5 @@ TEST("nrt stress: threads in nrt_init, nrt_close, calls, counts and forks get wh
 	"[nrt][vdev]")
 {
 	NEED_VDEV();
-	with_device(races, two_cores);
+	with_device(races, fixture_device);
 }
