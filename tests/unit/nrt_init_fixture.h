@@ -26,9 +26,9 @@ static inline int enter_linked(const struct place *p, const char *level)
 	complaint_fd = fcntl(2, F_DUPFD_CLOEXEC, 100);
 	WANT(complaint_fd >= 0 && log >= 0);
 	WANT(dup2(log, 1) == 1 && dup2(log, 2) == 2 && close(log) == 0);
-#define X(name) lib.name = name;
-	CALLS(X)
-#undef X
+#define NRT_CALL(name, node, returns, state) lib.name = name;
+#include "tests/unit/nrt_calls.def"
+#undef NRT_CALL
 	setenv("NTRACE_DEVICE_ROOT", p->device.pid ? p->device.root : p->scratch.dir, 1);
 	if (level)
 		setenv("NEURON_RT_LOG_LEVEL", level, 1);

@@ -81,9 +81,9 @@ static int loads(void *arg)
 		void *so = dlopen(program_path("lib/libnrt.so.1").s, RTLD_NOW | RTLD_LOCAL);
 
 		WANT(so != NULL);
-#define X(name) lib.name = (__typeof__(lib.name))dlsym(so, #name);
-		CALLS(X)
-#undef X
+#define NRT_CALL(name, node, returns, state) lib.name = (__typeof__(lib.name))dlsym(so, #name);
+#include "tests/unit/nrt_calls.def"
+#undef NRT_CALL
 		WANT_STATUS(init(), 0);
 		if (i % 2)
 			lib.nrt_close();
