@@ -31,7 +31,8 @@ struct runtime {
 /* Valid between api_enter and api_leave. */
 const struct runtime *runtime_get(void);
 
-/* Slot 0 of the logical core with this number, counted from 0 among the process's own; or NULL.  Between api_enter and api_leave. */
+/* Slot 0 of the logical core with this number, counted from 0 among the process's own; or NULL.  Between
+ * api_enter and api_leave. */
 struct device_core *runtime_core(int32_t vnc);
 
 #endif
