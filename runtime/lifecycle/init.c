@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/env.h"
 #include "runtime/exec/object.h"
 #include "runtime/lifecycle/info.h"
 #include "runtime/lifecycle/version.h"
@@ -23,7 +22,6 @@
 #include "runtime/trace/trace.h"
 
 #define TAG "NRT"
-#define ROOT_COMM_ENV "NEURON_RT_ROOT_COMM_ID"
 
 struct init {
 	const struct init_caller *caller;
@@ -47,14 +45,18 @@ static NRT_STATUS check_clocks(struct init *i)
 	return NRT_FAILURE;
 }
 
-/* Before the environment is read as a whole, so it reads by itself what it needs. */
+/* Discovery comes before the environment is read as a whole, so it has a reader of its own. */
 static NRT_STATUS find_devices(struct init *i)
 {
-	const char *root = getenv(ENV_DEVICE_ROOT), *allow = getenv(ENV_ALLOW_DEVICE);
-	const struct device_place place = {
-		.root = root ? root : "", .allow_real = allow && !strcmp(allow, "1")};
-	NRT_STATUS status = device_new(&place, &i->r->devices);
+	struct config_discovery c;
+	struct device_place place;
+	NRT_STATUS status = config_read_discovery(&c);
 
+	if (status)
+		return status;
+	place = (struct device_place){
+		.root = c.root, .allow_real = c.allow_device, .fake_instance = c.fake_instance};
+	status = device_new(&place, &i->r->devices);
 	return status ? status : device_find(i->r->devices);
 }
 
@@ -74,8 +76,9 @@ static NRT_STATUS copy_settings(struct init *i)
 	i->r->exec_timeout_s = i->config.exec_timeout_s;
 	i->r->core_count = i->config.core_count;
 	i->r->reset_cores = i->config.reset_cores;
-	(void)snprintf(i->r->root_comm_id, sizeof(i->r->root_comm_id), "%s",
-		getenv(ROOT_COMM_ENV) ? getenv(ROOT_COMM_ENV) : "");
+	i->r->devices->allow_reset = i->config.allow_reset; /* before any file is opened */
+	(void)snprintf(
+		i->r->root_comm_id, sizeof(i->r->root_comm_id), "%s", i->config.root_comm_id);
 	i->say_in(i->r);
 	return NRT_SUCCESS;
 }
@@ -112,7 +115,9 @@ static NRT_STATUS allocate_cores(struct init *i)
 	log_info(TAG,
 		"Instance info:: device count:%d cores per device:%d architecture:TRN (V%u%s)",
 		(int)s->topology.device_count, (int)s->topology.cores_per_device, s->arch,
-		s->is_virtual ? ", VIRTUAL" : "");
+		s->topology.simulated ? ", SIMULATED"
+		: s->is_virtual	      ? ", VIRTUAL"
+				      : "");
 	status = device_reserve(s, &wish);
 	if (!status)
 		log_info(TAG, "LNC info: first lnc %u last lnc %u first pnc %u last pnc %u",
