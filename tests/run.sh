@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs every suite that this machine and user can run; prints their lines and the sum.
-# Usage: BUILD=build tests/run.sh [suite...]     suites: unit cli replay fuzz faults
+# Usage: BUILD=build tests/run.sh [suite...]     suites: unit cli replay fuzz faults conformance
 cd "$(dirname "$0")/.." || exit 3
 BUILD=${BUILD:-build}
 mkdir -p "$BUILD"
@@ -15,6 +15,11 @@ rm -rf "$findings" && mkdir -p "$findings"
 export ASAN_OPTIONS="log_path=$findings/log${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 export TSAN_OPTIONS="log_path=$findings/log${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
 export UBSAN_OPTIONS="log_path=$findings/log:print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
+
+# Which tests ran and how they ended, for the suite conformance, which judges the suites before it.
+NTRACE_TEST_RAN=$(realpath "$BUILD")/tests/ran
+mkdir -p "$BUILD/tests" && rm -f "$NTRACE_TEST_RAN"
+export NTRACE_TEST_RAN
 
 suite() { # name, command...
 	name=$1
@@ -35,13 +40,14 @@ suite() { # name, command...
 	[ $status = 0 ] || [ "$3" != 0 ] || failed=$((failed + 1))
 }
 
-for s in ${*:-unit cli replay fuzz faults}; do
+for s in ${*:-unit cli replay fuzz faults conformance}; do
 	case $s in
 	unit) suite unit "$BUILD/tests/unit" ${UNIT_FILTER:+"$UNIT_FILTER"} ;;
 	cli) suite cli bash tests/cli/run.sh ;;
 	replay) suite replay bash tests/replay/run.sh ;;
 	faults) suite faults bash tests/faults/run.sh ;;
 	fuzz) suite fuzz bash tests/fuzz/run.sh ;;
+	conformance) suite conformance bash tests/conformance/run.sh ;;
 	*) echo "no suite named $s" >&2; exit 2 ;;
 	esac
 done

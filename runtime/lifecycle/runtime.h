@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runtime.h - the state of the library, and the door that every public call goes through.
- *
- *	START --nrt_init--> INIT --nrt_close begins--> CLOSED --ends--> START
- *	any state --fork, in the child--> CHILD, for good (once nrt_init has succeeded in the parent)
- *
- * A call that got in through api_enter holds the library open until api_leave: nrt_close waits
- * for it.
+ * runtime.h - what nrt_init has made, for those who are inside of the library (state.h says how one
+ * gets in).
  */
 #ifndef NTRACE_LIFECYCLE_RUNTIME_H
 #define NTRACE_LIFECYCLE_RUNTIME_H
@@ -17,21 +12,27 @@
 
 #include "runtime/device/device.h"
 #include "runtime/lifecycle/config.h"
+#include "runtime/lifecycle/state.h"
+
+#define RUNTIME_VERSION_BYTES 64u /* of a framework's version text, with the terminator */
 
 struct runtime {
 	uint32_t exec_timeout_s;
 	struct device_system *devices;
+	/* Who uses the library, as it said to nrt_init; "" = it did not. */
+	nrt_framework_type_t framework;
+	char fw_version[RUNTIME_VERSION_BYTES], fal_version[RUNTIME_VERSION_BYTES];
+	/* What a later nrt_init shows again. */
+	char root_comm_id[64];
+	uint32_t core_count;
+	bool reset_cores;
 };
-
-/* NRT_SUCCESS: the caller is in and must call api_leave.  Otherwise the status to return; it is in the
- * log, with the name of the call. */
-NRT_STATUS api_enter(const char *call);
-void api_leave(void);
 
 /* Valid between api_enter and api_leave. */
 const struct runtime *runtime_get(void);
 
-/* Slot 0 of the logical core with this number, counted from 0 among the process's own; or NULL.  Between api_enter and api_leave. */
+/* Slot 0 of the logical core with this number, counted from 0 among the process's own; or NULL.  Between
+ * api_enter and api_leave. */
 struct device_core *runtime_core(int32_t vnc);
 
 #endif

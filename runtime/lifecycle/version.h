@@ -9,6 +9,7 @@
 #define VERSION_MINOR 31
 #define VERSION_PATCH 24
 #define VERSION_MAINTENANCE 0
+#define VERSION_DATE "Mar 25 2026" /* of that version, not of this library */
 
 #define VERSION_WORD_(x) #x
 #define VERSION_JOIN_(a, b, c, d) \

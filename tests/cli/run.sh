@@ -7,6 +7,7 @@
 #   needs    words: root bpf fuse user        (left out: nothing)
 #   filter   sed script applied to both outputs before they are compared
 # Usage: tests/cli/run.sh [case-folder...]
+# With NTRACE_TEST_RAN=FILE it adds a line per case to that file: outcome, tab, `cli: <area>/<case>`.
 cd "$(dirname "$0")/../.." || exit 3
 TOP=$PWD
 BUILD=$(realpath "${BUILD:-build}")
@@ -29,6 +30,10 @@ missing() { # words of `needs` -> the first thing that is missing
 	done
 }
 
+ran() { # outcome, case
+	[ -z "${NTRACE_TEST_RAN:-}" ] || printf '%s\tcli: %s\n' "$1" "${2#tests/cli/}" >>"$NTRACE_TEST_RAN"
+}
+
 compare() { # case, which
 	[ -e "$1/$2" ] || return 0
 	if [ -e "$1/filter" ]; then
@@ -44,6 +49,7 @@ for c in "${cases[@]}"; do
 	if [ -n "$lacks" ]; then
 		echo "skipped: ${c#tests/cli/} ($lacks)"
 		skipped=$((skipped + 1))
+		ran skipped "$c"
 		continue
 	fi
 	rm -rf "$tmp/dir" && mkdir "$tmp/dir"
@@ -53,9 +59,11 @@ for c in "${cases[@]}"; do
 	report=$(compare "$c" stdout; compare "$c" stderr)
 	if [ "$status" = "$want" ] && [ -z "$report" ]; then
 		passed=$((passed + 1))
+		ran passed "$c"
 		continue
 	fi
 	failed=$((failed + 1))
+	ran failed "$c"
 	echo "failed: ${c#tests/cli/}: status $status, expected $want"
 	[ -z "$report" ] || echo "$report" | sed 's/^/  /'
 	[ -e "$c/stderr" ] || sed 's/^/  stderr: /' "$tmp/stderr" | tail -15

@@ -4,7 +4,8 @@
 //
 // Catch2 throws to leave a failed REQUIRE; here nothing throws across C frames: checks report
 // through CHECKED_ELSE-like calls and the C macro returns.  The runner prints one line per skipped
-// test and ends with `N passed, N failed, N skipped`.
+// test and ends with `N passed, N failed, N skipped`.  With NTRACE_TEST_RAN=FILE it adds a line per test
+// to that file: `passed`, `failed` or `skipped`, a tab, the name.
 
 #define CATCH_CONFIG_RUNNER
 #define CATCH_CONFIG_PREFIX_ALL // the short macro names belong to shim.h
@@ -12,6 +13,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -52,6 +54,18 @@ void report(bool ok, const std::string &text, const char *file, int line)
 	handler.complete();
 }
 
+// Opened anew for each line: tests fork, and one that dies must not take lines with it.
+void note(const char *outcome, const std::string &name)
+{
+	const char *path = std::getenv("NTRACE_TEST_RAN");
+	std::FILE *f = path && *path ? std::fopen(path, "ae") : nullptr;
+
+	if (!f)
+		return;
+	std::fprintf(f, "%s\t%s\n", outcome, name.c_str());
+	std::fclose(f);
+}
+
 struct Listener : Catch::TestEventListenerBase {
 	using TestEventListenerBase::TestEventListenerBase;
 
@@ -62,12 +76,18 @@ struct Listener : Catch::TestEventListenerBase {
 	}
 	void testCaseEnded(const Catch::TestCaseStats &stats) override
 	{
-		if (stats.totals.testCases.failed)
+		const char *outcome = "passed";
+
+		if (stats.totals.testCases.failed) {
 			failed++;
-		else if (skipped_now)
+			outcome = "failed";
+		} else if (skipped_now) {
 			skipped++;
-		else
+			outcome = "skipped";
+		} else {
 			passed++;
+		}
+		note(outcome, stats.testInfo.name);
 	}
 };
 CATCH_REGISTER_LISTENER(Listener)

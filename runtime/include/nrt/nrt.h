@@ -50,9 +50,10 @@ typedef enum {
 } nrt_framework_type_t;
 
 /*
- * Finds devices, reserves cores, resets them.  Both version texts may be NULL or empty; they are
- * not kept.  Calling it again after success does nothing and succeeds.  After a failure the state is as before
- * and it may be called again.
+ * Finds devices, reserves cores, resets them.  Both version texts may be NULL or empty; 63 bytes of
+ * each are copied, for the log.  Calling it again after success does nothing and succeeds.  After a failure the
+ * state is as before and it may be called again.  A second thread waits for the first one and shares its
+ * success.  Not for signal handlers: one that has interrupted nrt_init or another call gets NRT_FAILURE.
  *
  * NRT_INVALID: no device, no permission, a driver that does not fit, a setting that is malformed.
  * NRT_FAILURE: the cores asked for are not free.
@@ -61,7 +62,9 @@ NRT_API NRT_STATUS nrt_init(
 	nrt_framework_type_t framework, const char *fw_version, const char *fal_version);
 
 /* Unloads all models, frees all tensors and sets (their handles die), gives the cores back.  Waits for
- * calls in progress.  nrt_init may follow.  Nothing happens when not initialised. */
+ * calls in progress; new ones get NRT_CLOSED meanwhile.  nrt_init may follow.  Nothing happens when not
+ * initialised, while another thread is in nrt_init or nrt_close, or inside of another call (from a signal
+ * handler). */
 NRT_API void nrt_close(void);
 
 /* ---- topology ----------------------------------------------------------------------------- */
