@@ -434,8 +434,8 @@ TEST("env table: one or two mistakes anywhere in the own part of a name are foun
 		const char *name = env_row((enum env_id)i)->name;
 		size_t len = strlen(name), own = strncmp(name, "NEURON_RT_", 10) ? 7 : 10;
 
-		/* Nine letters: a quarter of what is left is two. */
-		for (size_t at = own; len - own >= 9 && at < len; at++)
+		/* Ten letters: a quarter of what is left of them is two. */
+		for (size_t at = own; len - own >= 10 && at < len; at++)
 			for (int kinds_of_two = 0; kinds_of_two < 20; kinds_of_two++) {
 				int first = kinds_of_two % 4, second = kinds_of_two / 4;
 				size_t other = own + (at * 7 + (size_t)i) % (len - own - 1);
