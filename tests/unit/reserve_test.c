@@ -373,6 +373,29 @@ TEST("reserve: in a container owners have the host's numbers, and no wrong names
 	CHECK_EQ(rc, 0);
 }
 
+static int more_than_simulated(void *arg)
+{
+	const struct place *p = arg;
+
+	WANT(enter(p) == 0);
+	unsetenv("NTRACE_DEVICE_ROOT");
+	setenv("NEURON_RT_FAKE_INSTANCE_TYPE", "trn2.3xlarge", 1);
+	setenv("NEURON_RT_NUM_CORES", "8", 1);
+	WANT_STATUS(init(), NRT_FAILURE);
+	WANT(said(p, "Requested:8 Available:4 Logical Core size 2 (cores busy, ret=-16)"));
+	return 0;
+}
+
+TEST("reserve: in a simulation there are as many cores as the machine has", "[reserve]")
+{
+	struct place p;
+
+	REQUIRE_LIBRARY();
+	REQUIRE(place_open(&p));
+	CHECK_EQ(scratch_child(more_than_simulated, &p), 0);
+	place_close(&p);
+}
+
 /* ---- running ------------------------------------------------------------------------------ */
 
 static int every_core(void *arg)
