@@ -2,8 +2,9 @@
 /*
  * instance.h - the id of this machine: it names output directories, in the runtime and in the agent.
  *
- * It is the EC2 id that DMI has (board_asset_tag), that of a virtual device first, else the node name.  The instance metadata service is
- * never asked: neither a recorder nor a library in somebody's program does network traffic of its own.
+ * It is the EC2 id that DMI has (board_asset_tag), that of a virtual device first, else the node name.
+ * The instance metadata service is never asked: neither a recorder nor a library in somebody's program
+ * does network traffic of its own.
  */
 #ifndef NTRACE_BASE_INSTANCE_H
 #define NTRACE_BASE_INSTANCE_H

@@ -23,7 +23,7 @@ static const struct family {
 } families[] = {
 #define INSTANCE_FAMILY(word, number, arch, arch_name) {word, number, arch, arch_name},
 #define INSTANCE_SIZE(word, number)
-#define INSTANCE(type, devices, cores)
+#define INSTANCE(type, devices, cores, product)
 #include "runtime/device/instances.def"
 #undef INSTANCE_FAMILY
 #undef INSTANCE_SIZE
@@ -36,7 +36,7 @@ static const struct {
 } sizes[] = {
 #define INSTANCE_FAMILY(word, number, arch, arch_name)
 #define INSTANCE_SIZE(word, number) {word, number},
-#define INSTANCE(type, devices, cores)
+#define INSTANCE(type, devices, cores, product)
 #include "runtime/device/instances.def"
 #undef INSTANCE_FAMILY
 #undef INSTANCE_SIZE
@@ -49,7 +49,7 @@ static const struct {
 } shapes[] = {
 #define INSTANCE_FAMILY(word, number, arch, arch_name)
 #define INSTANCE_SIZE(word, number)
-#define INSTANCE(type, devices, cores) {type, devices, cores},
+#define INSTANCE(type, devices, cores, product) {type, devices, cores},
 #include "runtime/device/instances.def"
 #undef INSTANCE_FAMILY
 #undef INSTANCE_SIZE

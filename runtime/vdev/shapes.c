@@ -67,20 +67,14 @@ static const struct vdev_family families[] = {
 	[TRN3] = {&archs[V4], "NDv4", "Trn3", "Trainium3", VDEV_LINKS_TORUS_NEWS, routing_trn2},
 };
 
-/* The first of a generation is the one that stands for it.  Sizes and names of trn3 are inferred
- * from those of trn2. */
 static const struct vdev_instance instances[] = {
-	{"trn1.2xlarge", &families[TRN1], 1},
-	{"trn1.32xlarge", &families[TRN1], 16},
-	{"trn1n.32xlarge", &families[TRN1], 16},
-	{"inf2.xlarge", &families[INF2], 1},
-	{"inf2.8xlarge", &families[INF2], 1},
-	{"inf2.24xlarge", &families[INF2], 6},
-	{"inf2.48xlarge", &families[INF2], 12},
-	{"trn2.3xlarge", &families[TRN2], 1},
-	{"trn2.48xlarge", &families[TRN2], 16},
-	{"trn3.3xlarge", &families[TRN3], 1},
-	{"trn3.48xlarge", &families[TRN3], 16},
+#define INSTANCE_FAMILY(word, number, arch, arch_name)
+#define INSTANCE_SIZE(word, number)
+#define INSTANCE(type, devices, cores, product) {type, &families[product], devices},
+#include "runtime/device/instances.def"
+#undef INSTANCE_FAMILY
+#undef INSTANCE_SIZE
+#undef INSTANCE
 };
 
 /* ---- drivers ----------------------------------------------------------------------------- */

@@ -130,7 +130,7 @@ TEST("identity: an instance type has devices, cores and an architecture", "[devi
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
 		CHECK_EQ(identity_shape(unknown[i], &devices, &cores, &arch), -ENOENT);
 	identity_list_types(known, 8);
-	CHECK_STR(known, "inf2.xl");
+	CHECK_STR(known, "trn1.2x");
 }
 
 TEST("identity: a revision is a letter; what is no silicon is the first one", "[device]")

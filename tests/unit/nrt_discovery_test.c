@@ -346,7 +346,7 @@ static int unknown_type(void *arg)
 	setenv("NEURON_RT_FAKE_INSTANCE_TYPE", "trn2.5xlarge", 1);
 	WANT_STATUS(init(), NRT_INVALID);
 	WANT(said(p, "NEURON_RT_FAKE_INSTANCE_TYPE='trn2.5xlarge' is not an instance type that is "
-		     "known; these are: inf2.xlarge, "));
+		     "known; these are: trn1.2xlarge, "));
 	WANT_STATUS(lib.nrt_get_total_nc_count(&n), NRT_INVALID);
 	/* With a device root it is not looked at. */
 	setenv("NTRACE_DEVICE_ROOT", p->scratch.dir, 1);
