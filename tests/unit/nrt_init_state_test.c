@@ -8,6 +8,7 @@
  */
 #include <signal.h>
 
+#include "runtime/log/log.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/nrt_init_fixture.h"
 
@@ -83,6 +84,7 @@ static int closed_quietly(void *arg)
 	char *all;
 
 	WANT(enter_linked(p, "DEBUG") == 0);
+	log_configure(); /* nrt_init would do it, and tests before this one have */
 	lib.nrt_close();
 	all = program_text(p->log.s);
 	WANT(strstr(all, "DEBUG   NRT:nrt_close                                API:IN: ()\n"));
