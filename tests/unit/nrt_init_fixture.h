@@ -14,6 +14,7 @@
 
 #include "runtime/lifecycle/init.h"
 #include "runtime/lifecycle/state.h"
+#include "runtime/log/log.h"
 #include "tests/unit/nrt_lib.h"
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
@@ -32,6 +33,7 @@ static inline int enter_linked(const struct place *p, const char *level)
 	setenv("NTRACE_DEVICE_ROOT", p->device.pid ? p->device.root : p->scratch.dir, 1);
 	if (level)
 		setenv("NEURON_RT_LOG_LEVEL", level, 1);
+	log_configure(); /* a test before this one may have read another level */
 	return 0;
 }
 
