@@ -95,7 +95,6 @@ static void close_alone(void)
 	state_calls_drain(); /* calls in progress end first */
 	init_close(&runtime);
 	runtime = (struct runtime){0};
-	state_calls_resume();
 	state_set(STATE_START);
 }
 

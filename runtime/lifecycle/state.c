@@ -2,9 +2,14 @@
 /*
  * state.c - the state word, and the two doors of state.h.
  *
- * The door of changes is a word with the pid of its holder, waited for with a futex.  A mutex would
- * not do: in the child of a fork that happened during a change it is locked for ever, and nothing tells.
- * Here the word names a process that the child is not.
+ * Both doors are words that are waited for with a futex, and not the C library's locks.  A mutex is locked
+ * for ever in the child of a fork that happened during a change, and nothing tells; the door of changes
+ * names a process that the child is not.  And no lock may be taken by a signal handler that has interrupted
+ * its own thread in the middle of taking it; these words may.
+ *
+ * A thread is marked before it goes through a door and until it is out again, so that a handler never finds
+ * it half-way in without the mark.  While it is marked it cannot be cancelled: what it holds would be
+ * held for ever.
  */
 #include "runtime/lifecycle/state.h"
 
@@ -12,6 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,14 +27,15 @@
 
 static struct {
 	_Atomic int state;
-	_Atomic int changer;	 /* pid of who changes the state, 0 = nobody */
-	pthread_rwlock_t inside; /* read: calls in progress */
+	_Atomic int changer;	/* pid of who changes the state, 0 = nobody */
+	_Atomic uint32_t calls; /* in progress, and those about to find that they may not */
 	bool forks_watched;
-} lib = {.inside = PTHREAD_RWLOCK_INITIALIZER};
+} lib;
 
-/* This thread's: calls that it is in (a signal handler may add one), and whether it is the changer. */
-static __thread unsigned calls_inside __attribute__((tls_model("initial-exec")));
-static __thread bool changing __attribute__((tls_model("initial-exec")));
+/* This thread's: how many doors it stands in (a signal handler may add one), and whether it could be cancelled
+ * before the first.  Volatile for the handler's sake. */
+static __thread volatile unsigned doors __attribute__((tls_model("initial-exec")));
+static __thread volatile int cancel_before __attribute__((tls_model("initial-exec")));
 
 /* ---- states ------------------------------------------------------------------------------- */
 
@@ -79,18 +86,47 @@ int state_watch_forks(void)
 	return rc;
 }
 
+/* ---- waiting, and marking a thread --------------------------------------------------------- */
+
+static void wait_while(void *word, uint32_t value)
+{
+	(void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void wake_one(void *word)
+{
+	(void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* A handler between any two instructions of these leaves both words as it found them, or unused. */
+static void mark_thread(void)
+{
+	int before;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	if (doors++ == 0)
+		cancel_before = before;
+}
+
+static void unmark_thread(void)
+{
+	int before = cancel_before;
+
+	if (--doors == 0)
+		(void)pthread_setcancelstate(before, NULL);
+}
+
 /* ---- the door of calls -------------------------------------------------------------------- */
 
 bool state_try_enter(void)
 {
 	if (state_now() != STATE_INIT)
 		return false;
-	pthread_rwlock_rdlock(&lib.inside);
-	if (state_now() == STATE_INIT) {
-		calls_inside++;
+	mark_thread();
+	atomic_fetch_add(&lib.calls, 1);
+	if (state_now() == STATE_INIT)
 		return true;
-	}
-	pthread_rwlock_unlock(&lib.inside);
+	api_leave();
 	return false;
 }
 
@@ -108,18 +144,18 @@ NRT_STATUS api_enter(const char *call)
 
 void api_leave(void)
 {
-	calls_inside--;
-	pthread_rwlock_unlock(&lib.inside);
+	/* Whoever drains has set the state before it looked at the number. */
+	if (atomic_fetch_sub(&lib.calls, 1) == 1 && state_now() != STATE_INIT)
+		wake_one(&lib.calls);
+	unmark_thread();
 }
 
 void state_calls_drain(void)
 {
-	pthread_rwlock_wrlock(&lib.inside);
-}
+	uint32_t calls;
 
-void state_calls_resume(void)
-{
-	pthread_rwlock_unlock(&lib.inside);
+	while ((calls = atomic_load(&lib.calls)) != 0)
+		wait_while(&lib.calls, calls);
 }
 
 /* ---- the door of changes ------------------------------------------------------------------ */
@@ -132,31 +168,34 @@ static NRT_STATUS refuse_reentry(const char *call)
 	return NRT_FAILURE;
 }
 
+static NRT_STATUS refuse_child(const char *call)
+{
+	become_child();
+	return state_refuse(STATE_CHILD, call);
+}
+
 NRT_STATUS state_change_begin(const char *call)
 {
-	int self = getpid(), holder = 0;
+	int self = getpid(), holder = atomic_load(&lib.changer);
 
-	while (!atomic_compare_exchange_strong(&lib.changer, &holder, self)) {
-		if (holder != self) {
-			become_child();
-			return state_refuse(STATE_CHILD, call);
-		}
-		if (changing || calls_inside)
-			return refuse_reentry(call);
-		(void)syscall(SYS_futex, &lib.changer, FUTEX_WAIT_PRIVATE, holder, NULL, NULL, 0);
-		holder = 0;
-	}
-	if (calls_inside) {
-		state_change_end();
+	if (holder && holder != self)
+		return refuse_child(call);
+	if (doors)
 		return refuse_reentry(call);
+	mark_thread();
+	while (holder = 0, !atomic_compare_exchange_strong(&lib.changer, &holder, self)) {
+		if (holder != self) {
+			unmark_thread();
+			return refuse_child(call);
+		}
+		wait_while(&lib.changer, (uint32_t)holder);
 	}
-	changing = true;
 	return NRT_SUCCESS;
 }
 
 void state_change_end(void)
 {
-	changing = false;
 	atomic_store(&lib.changer, 0);
-	(void)syscall(SYS_futex, &lib.changer, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	wake_one(&lib.changer);
+	unmark_thread();
 }

@@ -11,7 +11,8 @@
  * Two doors.  A call gets in through api_enter and holds the library open until api_leave.  nrt_init
  * and nrt_close get in through state_change_begin, one at a time; the teardown also waits for the calls that
  * are in.  Neither door can be left locked by a thread that a fork has not copied, and a thread that
- * already stands in a door (a signal handler's) is refused instead of waiting for itself.
+ * already stands in a door (a signal handler's) is refused instead of waiting for itself.  From a door
+ * on, and until it is out of it, a thread cannot be cancelled.
  *
  * The states and their texts: facts of libnrt 2.31, `NRT_INIT_STATE`.
  */
@@ -46,10 +47,8 @@ bool state_try_enter(void);
 NRT_STATUS state_change_begin(const char *call);
 void state_change_end(void);
 
-/* Waits until the last call has left, and keeps all others out until state_calls_resume.  The state must
- * be other than INIT by then. */
+/* Waits until the last call has left.  The state must be other than INIT, which keeps all others out. */
 void state_calls_drain(void);
-void state_calls_resume(void);
 
 /* Has the child of every later fork in CHILD.  Once per process, then 0; else the error number of
  * pthread_atfork. */
