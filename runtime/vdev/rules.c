@@ -100,7 +100,7 @@ bool vdev_rules_fail(struct vdev_rules *rules, const char *text)
 	struct vdev_rule *rule = named_rule(rules, text, &rest);
 	char name[32];
 
-	if (!rule)
+	if (!rule || rule->faults == VDEV_MAX_FAULTS)
 		return false;
 	if (rest) {
 		colon = strchr(rest, ':');
@@ -111,8 +111,7 @@ bool vdev_rules_fail(struct vdev_rules *rules, const char *text)
 		if (colon && !parse_number(colon + 1, UINT32_MAX, &nth))
 			return false;
 	}
-	rule->error = (int)error;
-	rule->nth = nth;
+	rule->fault[rule->faults++] = (struct vdev_fault){(int)error, nth};
 	return true;
 }
 
@@ -149,5 +148,8 @@ int vdev_rule_obey(
 		return -EINVAL;
 	if (rule->delay_ms && !wait_out(rule->delay_ms, ended, context))
 		return -EINTR;
-	return !rule->nth || rule->nth == nth ? -rule->error : 0;
+	for (uint32_t i = rule->faults; i-- > 0;)
+		if (!rule->fault[i].nth || rule->fault[i].nth == nth)
+			return -rule->fault[i].error;
+	return 0;
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #define VDEV_MAX_DELAY_MS 3600000u
+#define VDEV_MAX_FAULTS 16u /* for one request */
 
 enum {
 #define IOCTL(name, ...) VDEV_ROW_##name,
@@ -28,9 +29,12 @@ enum {
 
 struct vdev_rule {
 	bool absent;	   /* -EINVAL, like a number that nobody knows */
-	int error;	   /* positive errno, 0: none */
-	uint32_t nth;	   /* only this one fails; 0: every one */
 	uint32_t delay_ms; /* before it is answered or fails */
+	uint32_t faults;
+	struct vdev_fault {
+		int error;    /* positive errno */
+		uint32_t nth; /* only this one fails; 0: every one */
+	} fault[VDEV_MAX_FAULTS];
 };
 
 struct vdev_rules {
@@ -41,10 +45,10 @@ struct vdev_rules {
 void vdev_rules_for_driver(struct vdev_rules *rules, const char *driver);
 /* NAME[,NAME...].  False, and nothing changed, when a name is not in the table; so the next two. */
 bool vdev_rules_without(struct vdev_rules *rules, const char *list);
-/* NAME[:ERRNO[:NTH]], ERRNO a name or a number (without it EIO), NTH from 1.  The last rule for a
- * request holds. */
+/* NAME[:ERRNO[:NTH]], ERRNO a name or a number (without it EIO), NTH from 1.  All of them hold; where two
+ * fit, the later one.  False also for more than VDEV_MAX_FAULTS of one request. */
 bool vdev_rules_fail(struct vdev_rules *rules, const char *text);
-/* NAME:MS */
+/* NAME:MS.  The last one for a request holds. */
 bool vdev_rules_delay(struct vdev_rules *rules, const char *text);
 
 /* What the rule says of the nth request, after its delay: 0 go on, or -errno.  `ended` is asked

@@ -48,9 +48,34 @@ TEST("vdev rules: a failure is a name, an error by name or number, and which one
 
 		test_info("'%s'", rows[i].text);
 		CHECK_EQ(vdev_rules_fail(&rules, rows[i].text), rows[i].error != 0);
-		CHECK_EQ(rules.row[VDEV_ROW_NC_RESET].error, rows[i].error);
-		CHECK_EQ(rules.row[VDEV_ROW_NC_RESET].nth, rows[i].nth);
+		CHECK_EQ(rules.row[VDEV_ROW_NC_RESET].faults, rows[i].error != 0);
+		CHECK_EQ(rules.row[VDEV_ROW_NC_RESET].fault[0].error, rows[i].error);
+		CHECK_EQ(rules.row[VDEV_ROW_NC_RESET].fault[0].nth, rows[i].nth);
 	}
+}
+
+static bool never_ends(void *context)
+{
+	(void)context;
+	return false;
+}
+
+TEST("vdev rules: all failures of one request hold, a later one before an earlier", "[vdev]")
+{
+	static const char *const texts[] = {
+		"NC_RESET:EIO:1", "NC_RESET:EBUSY:3", "NC_RESET:ENOMEM:3"};
+	static const int expected[] = {-EIO, 0, -ENOMEM, 0};
+	struct vdev_rules rules = {0};
+	const struct vdev_rule *rule = &rules.row[VDEV_ROW_NC_RESET];
+
+	for (size_t i = 0; i < COUNT(texts); i++)
+		REQUIRE(vdev_rules_fail(&rules, texts[i]));
+	for (size_t i = 0; i < COUNT(expected); i++)
+		CHECK_EQ(vdev_rule_obey(rule, i + 1, never_ends, NULL), expected[i]);
+	while (rule->faults < VDEV_MAX_FAULTS)
+		REQUIRE(vdev_rules_fail(&rules, "NC_RESET:EPERM"));
+	CHECK(!vdev_rules_fail(&rules, "NC_RESET:EPERM:7"));
+	CHECK_EQ(vdev_rule_obey(rule, 1, never_ends, NULL), -EPERM);
 }
 
 TEST("vdev rules: a delay has a number of milliseconds, at most an hour", "[vdev]")
