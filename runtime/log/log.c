@@ -7,14 +7,20 @@
  */
 #include "runtime/log/log.h"
 
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "runtime/base/utf8.h"
 
 #define LINE_BYTES 1024u
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -42,11 +48,46 @@ static const struct {
 
 static const char *const level_texts[] = {"", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
 
+/* Has SIGPIPE arrived while it was blocked? */
+static bool pipe_signal_pends(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+}
+
+/* A message that cannot be written has nobody to be told, and must not end the program: a write to a pipe that
+ * nobody reads sends this thread a SIGPIPE, which is taken back. */
 static void write_line(int fd, const char *text, size_t len)
 {
-	ssize_t n = write(fd, text, len);
+	const struct timespec at_once = {0};
+	sigset_t pipe_signal, before;
+	bool pended;
 
-	(void)n; /* a message that cannot be written has nobody to be told */
+	sigemptyset(&pipe_signal);
+	sigaddset(&pipe_signal, SIGPIPE);
+	(void)pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+	pended = pipe_signal_pends();
+	if (write(fd, text, len) < 0 && errno == EPIPE && !pended)
+		while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
+			;
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* What others have named (processes, files, settings) must neither drive a terminal nor begin a line: control
+ * characters, among them those above ASCII, become '?'. */
+static void clean(char *text, size_t len)
+{
+	for (size_t i = 0; i < len;) {
+		unsigned char *c = (unsigned char *)text + i;
+		size_t n = utf8_length(c, len - i);
+
+		if (n == 0 || *c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] < 0xa0)) {
+			n = n ? n : 1;
+			memset(c, '?', n);
+		}
+		i += n;
+	}
 }
 
 int log_parse_level(const char *text)
@@ -68,7 +109,9 @@ static int level_from(const char *variable, int otherwise)
 	level = log_parse_level(text);
 	if (level >= 0)
 		return level;
-	n = snprintf(line, sizeof(line), "invalid level %.80s, default to ERROR\n", text);
+	n = snprintf(line, sizeof(line), "invalid level %.80s, default to ERROR", text);
+	clean(line, (size_t)n);
+	line[n++] = '\n';
 	write_line(STDOUT_FILENO, line, (size_t)n);
 	return LOG_LEVEL_ERROR;
 }
@@ -82,8 +125,10 @@ static void check_location(void)
 
 	if (!text || !*text || strcasestr(text, "CONSOLE") || strcasestr(text, "SYSLOG"))
 		return;
-	n = snprintf(line, sizeof(line), "invalid log location setting %.80s, default to CONSOLE\n",
-		text);
+	n = snprintf(
+		line, sizeof(line), "invalid log location setting %.80s, default to CONSOLE", text);
+	clean(line, (size_t)n);
+	line[n++] = '\n';
 	write_line(STDOUT_FILENO, line, (size_t)n);
 }
 
@@ -165,8 +210,12 @@ void log_write(enum log_level level, const char *tag, const char *func, const ch
 	va_start(ap, format);
 	n = vsnprintf(line + used, room - used, format, ap);
 	va_end(ap);
-	if (n > 0)
-		used += (size_t)n < room - used ? (size_t)n : room - used - 1;
+	if (n > 0) {
+		size_t len = (size_t)n < room - used ? (size_t)n : room - used - 1;
+
+		clean(line + used, len);
+		used += len;
+	}
 	used += (size_t)snprintf(line + used, 8, "%s\n", *colour ? "\033[0m" : "");
 	write_line(fd, line, used);
 }

@@ -4,7 +4,7 @@
  *
  * A line is one write(2): ERROR goes to stderr, the rest to stdout, colours only to a terminal.  What is
  * shown is set by NEURON_RT_LOG_LEVEL, or NEURON_RT_LOG_LEVEL_<TAG> for one tag: ERROR (default), WARN,
- * INFO, DEBUG, TRACE; "disabled" or "quiet" for none.  Any thread; nothing here takes a lock, so the child of a
+ * INFO, DEBUG, TRACE; "disabled" or "quiet" for none.  Control characters in a message are shown as '?'.  Any thread; nothing here takes a lock, so the child of a
  * fork may use it too.
  */
 #ifndef NTRACE_LOG_LOG_H

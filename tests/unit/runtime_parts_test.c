@@ -5,8 +5,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -47,6 +49,55 @@ TEST("log: levels are found anywhere in a setting, in any case", "[log]")
 		test_info("'%s'", rows[i].text);
 		CHECK_EQ(log_parse_level(rows[i].text), rows[i].level);
 	}
+}
+
+/* What log_write writes to a stderr that is a file; with the end of the line, without its prefix. */
+static char *logged(const char *text)
+{
+	static char line[2048];
+	int saved = dup(2), file = memfd_create("log", MFD_CLOEXEC);
+	ssize_t n;
+
+	CHECK(saved >= 0 && file >= 0 && dup2(file, 2) == 2);
+	log_write(LOG_LEVEL_ERROR, "NRT", "f", "%s", text);
+	n = pread(file, line, sizeof(line) - 1, 0);
+	CHECK_EQ(dup2(saved, 2), 2);
+	close(saved);
+	close(file);
+	line[n > 0 ? n : 0] = '\0';
+	return n > 41 && strstr(line, " NRT:") ? strstr(line, " NRT:") + 5 + 41 : line;
+}
+
+TEST("log: control characters of what others have named reach no terminal", "[log]")
+{
+	log_configure();
+	CHECK_STR(logged("plain, and \u00e4\u6f22"), "plain, and \u00e4\u6f22\n");
+	CHECK_STR(logged("a\033[2Jb\rc\nd\te\x7f"), "a?[2Jb?c?d?e?\n");
+	CHECK_STR(logged("a\xc2\x9b"
+			 "2Jb"),
+		"a??2Jb\n"); /* CSI in UTF-8 */
+	CHECK_STR(logged("a\x9b"
+			 "2J\xff"),
+		"a?2J?\n");
+}
+
+static int to_a_broken_pipe(void *arg)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0 || dup2(fds[1], 2) != 2)
+		return 1;
+	close(fds[0]);
+	signal(SIGPIPE, SIG_DFL);
+	log_write(LOG_LEVEL_ERROR, "NRT", "f", "nobody reads this");
+	(void)arg;
+	return 0; /* still here */
+}
+
+TEST("log: a pipe that nobody reads does not end the program", "[log]")
+{
+	log_configure();
+	CHECK_EQ(scratch_child(to_a_broken_pipe, NULL), 0);
 }
 
 /* ---- opening devices ---------------------------------------------------------------------- */
