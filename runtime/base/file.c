@@ -54,14 +54,11 @@ int file_write_all(int fd, const void *data, size_t size)
 	return 0;
 }
 
-int file_read(const char *path, size_t max, char **ret_data, size_t *ret_size)
+static int read_to_end(int fd, size_t max, char **ret_data, size_t *ret_size)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	_cleanup_free_ char *data = NULL;
 	size_t size = 0, cap = 0;
 
-	if (fd < 0)
-		return -errno;
 	/* Files of /proc have no size to ask for: read to the end. */
 	for (;;) {
 		ssize_t n;
@@ -93,6 +90,23 @@ int file_read(const char *path, size_t max, char **ret_data, size_t *ret_size)
 	return 0;
 }
 
+int file_read(const char *path, size_t max, char **ret_data, size_t *ret_size)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : read_to_end(fd, max, ret_data, ret_size);
+}
+
+int file_read_attribute(const char *path, size_t max, char **ret_data, size_t *ret_size)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? read_to_end(fd, max, ret_data, ret_size) : -EINVAL;
+}
+
 int file_read_line(const char *path, char *ret, size_t size)
 {
 	_cleanup_free_ char *text = NULL;
@@ -102,7 +116,7 @@ int file_read_line(const char *path, char *ret, size_t size)
 	if (!size)
 		return -EINVAL;
 	ret[0] = '\0';
-	r = file_read(path, 4096, &text, &length);
+	r = file_read_attribute(path, 4096, &text, &length);
 	if (r)
 		return r;
 	text[strcspn(text, "\n")] = '\0';

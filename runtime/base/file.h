@@ -27,6 +27,9 @@ int file_write_all(int fd, const void *data, size_t size);
 /* Reads a whole file, at most max bytes (-EFBIG beyond); the caller frees *ret_data, which is
  * followed by a NUL that does not count.  0 or -errno. */
 int file_read(const char *path, size_t max, char **ret_data, size_t *ret_size);
+/* The same of a regular file, as those of /proc and /sys are; -EINVAL for what is none.  Does not wait
+ * for a writer, as reading a FIFO would. */
+int file_read_attribute(const char *path, size_t max, char **ret_data, size_t *ret_size);
 
 /* The first line of a small file, of at most 4096 bytes, without its newline: as much of it as fits
  * into size bytes with the NUL.  0, or -errno and then "". */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kept_fd.c - moving a descriptor out of the way, and knowing it again.
+ * kept_fd.c - moving a descriptor out of the way, keeping it out, and knowing it again.
  *
  * The identity comes from statx without synchronisation: on a FUSE file a plain fstat may wait for
  * the daemon, and fails once it is gone, when the descriptor is still to be closed.
@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,4 +68,39 @@ void kept_fd_close(struct kept_fd *k)
 	if (kept_fd_valid(k))
 		(void)close(k->fd);
 	k->fd = -1;
+}
+
+/* ---- 0, 1 and 2 --------------------------------------------------------------------------- */
+
+/* Files of their own, so that they are known again when the program puts others there meanwhile. */
+int standard_fds_hold(struct standard_fds *s)
+{
+	s->count = 0;
+	for (int number = 0; number <= STDERR_FILENO; number++) {
+		int rc, fd;
+
+		if (fcntl(number, F_GETFD) >= 0)
+			continue;
+		fd = memfd_create("ntrace-standard", MFD_CLOEXEC);
+		if (fd < 0)
+			rc = -errno;
+		else if (fd > STDERR_FILENO)
+			rc = close(fd); /* somebody was faster */
+		else
+			rc = kept_fd_know(&s->held[s->count++], fd);
+		if (rc < 0) {
+			standard_fds_release(s);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+void standard_fds_release(struct standard_fds *s)
+{
+	int saved = errno;
+
+	while (s->count)
+		kept_fd_close(&s->held[--s->count]);
+	errno = saved;
 }

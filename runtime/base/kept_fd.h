@@ -27,4 +27,14 @@ bool kept_fd_valid(const struct kept_fd *k);
 /* Closes it when it is still ours.  Async-signal-safe. */
 void kept_fd_close(struct kept_fd *k);
 
+/* A program may have closed its standard input, output or error; whatever is opened next gets that number,
+ * and with it all that the program prints.  Between hold and release no number from 0 to 2 is free, for
+ * descriptors that cannot be moved.  hold: 0, or -errno and nothing is held.  release leaves errno. */
+struct standard_fds {
+	struct kept_fd held[3];
+	unsigned count;
+};
+int standard_fds_hold(struct standard_fds *s);
+void standard_fds_release(struct standard_fds *s);
+
 #endif

@@ -8,6 +8,7 @@
 
 #include "runtime/base/kept_fd.h"
 #include "tests/shim/shim.h"
+#include "tests/unit/scratch.h"
 
 TEST("kept_fd: an adopted one moves out of the way of the program's numbers", "[base]")
 {
@@ -42,4 +43,33 @@ TEST("kept_fd: another file at its number is neither used nor closed", "[base]")
 	CHECK_EQ(close(number), 0);
 	close(fds[0]);
 	close(fds[1]);
+}
+
+static int without_standard(void *arg)
+{
+	unsigned mask = *(unsigned *)arg;
+	struct standard_fds s;
+	int low, high;
+
+	for (int i = 0; i < 3; i++)
+		if (mask >> i & 1)
+			close(i);
+	if (standard_fds_hold(&s) != 0)
+		return 1;
+	high = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (mask & 1 && dup2(high, 0) != 0) /* the program's own from here on */
+		return 2;
+	standard_fds_release(&s);
+	low = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (high < 3 || (mask & 1 && fcntl(0, F_GETFD) < 0))
+		return 3;
+	return mask & 6 ? (low < 3 ? 0 : 4) : 0;
+}
+
+TEST("kept_fd: while the standard numbers are held nothing gets one that is closed", "[base]")
+{
+	for (unsigned mask = 0; mask < 8; mask++) {
+		test_info("closed: %u", mask);
+		CHECK_EQ(scratch_child(without_standard, &mask), 0);
+	}
 }
