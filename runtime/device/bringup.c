@@ -14,14 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "runtime/base/env.h"
+#include "runtime/base/file.h"
 #include "runtime/device/guards.h"
 #include "runtime/log/log.h"
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
 
 #define TAG "TDRV"
+#define ROOT_ROOM 128u /* for the paths below it */
 
 /* ---- devices ------------------------------------------------------------------------------ */
 
@@ -57,7 +60,7 @@ static NRT_STATUS open_working_handle(
 	s->device_count++;
 	rc = device_ioctl(&d->file, NEURON_IOCTL_DEVICE_INFO, &info);
 	if (rc < 0) {
-		log_error(TAG, "No information about nd%u: %s", index, strerror(-rc));
+		log_error(TAG, "No information about nd%u: %s", index, device_strerror(rc));
 		return NRT_INVALID;
 	}
 	*ret_device = d;
@@ -123,7 +126,7 @@ static NRT_STATUS reset_device(const struct device_system *s, const struct devic
 	if (rc == 0 && ready.result != 0)
 		rc = -EIO;
 	if (rc < 0) {
-		log_error(TAG, "Reset of nd%u failed: %s", d->index, strerror(-rc));
+		log_error(TAG, "Reset of nd%u failed: %s", d->index, device_strerror(rc));
 		return NRT_HW_ERROR;
 	}
 	return NRT_SUCCESS;
@@ -144,6 +147,21 @@ static bool may_reset(const struct device_file *file)
 
 /* ---- all of it ---------------------------------------------------------------------------- */
 
+/* The root is used again later, and the program may be in another directory then.  No links are resolved: that
+ * would ask the virtual device, which may have died. */
+static bool keep_root(struct device_system *s, const char *root)
+{
+	_cleanup_free_ char *here = root[0] && root[0] != '/' ? getcwd(NULL, 0) : NULL;
+	int n = snprintf(
+		s->root, sizeof(s->root), "%s%s%s", here ? here : "", here ? "/" : "", root);
+
+	if (n >= 0 && (size_t)n < sizeof(s->root) - ROOT_ROOM)
+		return true;
+	log_error(TAG, ENV_DEVICE_ROOT " is too long: %d bytes, and %d are allowed ('%.64s...')", n,
+		(int)(sizeof(s->root) - ROOT_ROOM - 1), s->root);
+	return false;
+}
+
 NRT_STATUS device_new(const struct device_place *place, struct device_system **ret)
 {
 	struct device_system *s = calloc(1, sizeof(*s));
@@ -155,8 +173,7 @@ NRT_STATUS device_new(const struct device_place *place, struct device_system **r
 	s->allow_reset = place->allow_reset;
 	(void)snprintf(s->fake_instance, sizeof(s->fake_instance), "%s",
 		place->fake_instance ? place->fake_instance : "");
-	if ((size_t)snprintf(s->root, sizeof(s->root), "%s", place->root) >= sizeof(s->root)) {
-		log_error(TAG, ENV_DEVICE_ROOT " is too long");
+	if (!keep_root(s, place->root)) {
 		free(s);
 		return NRT_INVALID;
 	}

@@ -26,6 +26,7 @@
 #include "runtime/device/forms.h"
 #include "runtime/device/marks.h"
 #include "runtime/device/notify.h"
+#include "runtime/log/log.h"
 
 #define DEVICE_MAX 64u /* device nodes that are looked for; cores.h says how many are used */
 
@@ -110,6 +111,8 @@ struct device_system {
 	_Atomic unsigned simulation_said;
 	struct device_forms forms; /* which sizes of requests the driver takes */
 	struct device_topology topology;
+	bool open_quietly;	  /* an open that fails is for whoever tries to report: */
+	int open_error;		  /* errno of the last open, 0 when it went well */
 	struct device_file query; /* the one query handle: the close of any drops all marks */
 	struct kept_fd link;	  /* of a virtual device: hangs up when it goes */
 	struct marks marks;
@@ -141,8 +144,12 @@ NRT_STATUS device_discover(const struct device_place *place, struct device_topol
 
 /* Opens neuron<index> below s->root.  Whether it is a character device is asked of the opened file:
  * it is closed again (NRT_INVALID) without s->allow_real, else s->is_virtual is cleared.  Needs
- * root, allow_real and is_virtual of s only. */
+ * root, allow_real, is_virtual and the two of opening of s only.  Never at the numbers 0 to 2. */
 NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *ret_fd);
+
+/* Says why an open failed, and what to do. */
+void device_say_not_opened(
+	enum log_level level, const struct device_system *s, uint32_t index, int error);
 
 /* The same for a descriptor that stays open and at its number: a driver takes the close of a duplicate
  * for the end of the process's use. */

@@ -30,7 +30,7 @@ char *device_read_text(const char *root, const char *path)
 	size_t size;
 	int n = snprintf(full, sizeof(full), "%s%s", root, path);
 
-	if (n < 0 || (size_t)n >= sizeof(full) || file_read(full, 4096, &text, &size) < 0)
+	if (n < 0 || (size_t)n >= sizeof(full) || file_read_attribute(full, 4096, &text, &size) < 0)
 		return NULL;
 	return text;
 }
@@ -48,11 +48,13 @@ static int read_core_count(const char *root, uint32_t index, uint32_t *ret)
 	int rc, n = snprintf(path, sizeof(path), "%s/sys/class/neuron_device/neuron%u/core_count",
 			root, index);
 
-	rc = n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG : file_read(path, 64, &text, &size);
+	rc = n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG
+						: file_read_attribute(path, 64, &text, &size);
 	if (rc < 0)
 		return rc;
 	cores = strtoul(text, &end, 10);
-	if (end == text || (*end && *end != '\n') || cores == 0 || cores > CORES_PER_DEVICE_MAX)
+	if (text[0] < '0' || text[0] > '9' || (*end && *end != '\n') || cores == 0 ||
+		cores > CORES_PER_DEVICE_MAX)
 		return -EINVAL;
 	*ret = (uint32_t)cores;
 	return 0;
@@ -143,9 +145,24 @@ static NRT_STATUS no_device(const char *root, int why)
 	return NRT_INVALID;
 }
 
+/* Has a path that looks like a device another file at it? */
+static bool is_odd(const struct stat *st)
+{
+	return !S_ISCHR(st->st_mode) && !S_ISREG(st->st_mode);
+}
+
+static void warn_of_odd(const char *root, uint32_t index, const struct device_topology *t)
+{
+	log_write(t->present ? LOG_LEVEL_WARN : LOG_LEVEL_ERROR, TAG, __func__,
+		"'%s/dev/neuron%u' is not used: it is neither a character device nor a file of a "
+		"virtual device",
+		root, index);
+}
+
 /* Sets the bits of the devices that there are.  0, or the errno that says most about why there are none. */
 static int list_devices(const char *root, struct device_topology *t)
 {
+	uint32_t odd = DEVICE_MAX;
 	int why = 0;
 
 	t->is_virtual = true;
@@ -161,10 +178,16 @@ static int list_devices(const char *root, struct device_topology *t)
 				why = errno;
 			continue;
 		}
+		if (is_odd(&st)) {
+			odd = i;
+			continue;
+		}
 		t->present |= 1ull << i;
 		if (S_ISCHR(st.st_mode))
 			t->is_virtual = false;
 	}
+	if (odd < DEVICE_MAX)
+		warn_of_odd(root, odd, t);
 	return why;
 }
 
@@ -243,6 +266,8 @@ static const struct {
 	{EINVAL, "The last reset of the device failed; the kernel log has more"},
 	{EINTR, "A signal ended the wait for its reset"},
 	{ENOTCONN, "The virtual device has died; start it again (ntrace-vdev)"},
+	{ECONNABORTED, "The virtual device has died; start it again (ntrace-vdev)"},
+	{EMFILE, "This process has as many files open as it may (ulimit -n)"},
 };
 
 static const char *meaning_of(int error)
@@ -253,21 +278,23 @@ static const char *meaning_of(int error)
 	return "The kernel log may have more";
 }
 
-static NRT_STATUS not_opened(const char *path, uint32_t index, int error)
+void device_say_not_opened(
+	enum log_level level, const struct device_system *s, uint32_t index, int error)
 {
+	char path[PATH_MAX + 32];
 	struct stat st;
 
+	(void)snprintf(path, sizeof(path), "%s/dev/neuron%u", s->root, index);
 	if ((error == EACCES || error == EPERM) && stat(path, &st) == 0)
-		log_error(TAG,
+		log_write(level, TAG, __func__,
 			"Could not open the nd%u: %s. '%s' has mode %04o, owner %u, group %u; this "
 			"process has uid %u, gid %u. %s",
 			index, strerror(error), path, (unsigned)st.st_mode & 07777u,
 			(unsigned)st.st_uid, (unsigned)st.st_gid, (unsigned)geteuid(),
 			(unsigned)getegid(), meaning_of(error));
 	else
-		log_error(TAG, "Could not open the nd%u: %s. '%s': %s", index, strerror(error),
-			path, meaning_of(error));
-	return NRT_INVALID;
+		log_write(level, TAG, __func__, "Could not open the nd%u: %s. '%s': %s", index,
+			strerror(error), path, meaning_of(error));
 }
 
 /* A signal may come at any time, and a driver that waits for a reset leaves then.  A blocked SIGTERM makes
@@ -284,6 +311,21 @@ static int open_patiently(const char *path, int flags)
 	return fd;
 }
 
+/* Not at a number where the program's output goes, or that the program fills anew. */
+static int open_high(const char *path, int flags)
+{
+	struct standard_fds standard;
+	int fd, rc = standard_fds_hold(&standard);
+
+	if (rc < 0) {
+		errno = -rc;
+		return -1;
+	}
+	fd = open_patiently(path, flags);
+	standard_fds_release(&standard);
+	return fd;
+}
+
 NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
@@ -292,11 +334,15 @@ NRT_STATUS device_open(struct device_system *s, uint32_t index, int flags, int *
 	int n = snprintf(path, sizeof(path), "%s/dev/neuron%u", s->root, index);
 
 	if (n >= 0 && (size_t)n < sizeof(path))
-		fd = open_patiently(path, flags);
+		fd = open_high(path, flags);
 	else
 		errno = ENAMETOOLONG;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return not_opened(path, index, errno);
+	s->open_error = fd < 0 || fstat(fd, &st) < 0 ? errno : 0;
+	if (s->open_error) {
+		device_say_not_opened(s->open_quietly ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR, s, index,
+			s->open_error);
+		return NRT_INVALID;
+	}
 	/* Another file may stand at the path than the one that was looked at before. */
 	if (S_ISCHR(st.st_mode)) {
 		if (!s->allow_real)

@@ -16,11 +16,14 @@
  *	closing any query handle drops all marks of the process	there is one, s->query, closed after unmarking
  *	number 106 has two meanings by size			only the 16-byte one is sent
  *	some failures are positive results			device_ioctl makes them -EFAULT
+ *	whether it bounds the number of an engine is not	the number that virtual devices invent is never
+ *	known							sent
  */
 #include "runtime/device/guards.h"
 
 #include <stddef.h>
 
+#include "runtime/vdev/vdev_abi.h"
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
 
@@ -76,6 +79,37 @@ static bool is_queue_without_ring(uint32_t cmd, const void *arg)
 	return cmd == NEURON_IOCTL_DMA_QUEUE_INIT && (!queue->tx_handle || !queue->rx_handle);
 }
 
+/* The engine that runs the programs of virtual devices.  Silicon would take such a program for a ring of DMA
+ * descriptors. */
+static bool is_virtual_engine(uint32_t cmd, const void *arg)
+{
+	switch (cmd) {
+	case NEURON_IOCTL_DMA_QUEUE_INIT:
+		return ((const struct neuron_dma_queue_init *)arg)->eng_id == VDEV_EXEC_ENGINE;
+	case NEURON_IOCTL_DMA_QUEUE_COPY_START:
+		return ((const struct neuron_dma_queue_copy_start *)arg)->eng_id ==
+		       VDEV_EXEC_ENGINE;
+	case NEURON_IOCTL_DMA_ACK_COMPLETED:
+		return ((const struct neuron_dma_ack_completed *)arg)->eng_id == VDEV_EXEC_ENGINE;
+	default:
+		return false;
+	}
+}
+
+const char *guard_hazard(uint32_t cmd, const void *arg)
+{
+	struct guard_rule rule;
+
+	if (!guard_rule(cmd, &rule))
+		return "is not in guards.def";
+	if (rule.who == GUARD_NEVER)
+		return rule.does;
+	if (is_virtual_engine(cmd, arg))
+		return "is for the engine of virtual devices";
+	return is_queue_without_ring(cmd, arg) ? "lacks a ring, which ends in a NULL pointer"
+					       : NULL;
+}
+
 enum guard_answer guard_check(
 	const struct device_file *file, pid_t caller, uint32_t cmd, const void *arg)
 {
@@ -85,7 +119,7 @@ enum guard_answer guard_check(
 		return GUARD_CHILD;
 	if (!file->is_real)
 		return GUARD_PASS;
-	if (!guard_rule(cmd, &rule) || rule.who == GUARD_NEVER || is_queue_without_ring(cmd, arg))
+	if (guard_hazard(cmd, arg) || !guard_rule(cmd, &rule))
 		return GUARD_HAZARD;
 	return rule.who == GUARD_ALLOWED && !file->allow_reset ? GUARD_NEEDS_RESET : GUARD_PASS;
 }

@@ -28,6 +28,9 @@ struct guard_rule {
 /* The rule of a request; false when it has none. */
 bool guard_rule(uint32_t cmd, struct guard_rule *ret);
 
+/* What about a request is never good for a real device, for people; NULL = nothing. */
+const char *guard_hazard(uint32_t cmd, const void *arg);
+
 enum guard_answer {
 	GUARD_PASS,
 	GUARD_NEEDS_RESET, /* NTRACE_ALLOW_RESET=1 would let it pass */

@@ -32,7 +32,7 @@ static int map_fd(int fd, uint64_t offset, uint64_t size, void **ret_addr)
 }
 
 /* Through a descriptor of the directory, for a path may be longer than a socket's address. */
-static int connect_memory(const char *root)
+static int connect_low(const char *root)
 {
 	_cleanup_close_ int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -50,6 +50,19 @@ static int connect_memory(const char *root)
 		(void)close(fd);
 		return rc;
 	}
+	return fd;
+}
+
+/* The descriptor is above 2. */
+static int connect_memory(const char *root)
+{
+	struct standard_fds standard;
+	int fd = standard_fds_hold(&standard);
+
+	if (fd < 0)
+		return fd;
+	fd = connect_low(root);
+	standard_fds_release(&standard);
 	return fd;
 }
 
@@ -94,13 +107,18 @@ static int map_virtual(
 	_cleanup_close_ int sock = connect_memory(root);
 	_cleanup_close_ int memory = -1;
 	struct vdev_mem_answer answer;
+	struct standard_fds standard;
 	struct stat st;
 
 	if (sock < 0)
 		return sock;
 	if (send(sock, &request, sizeof(request), MSG_NOSIGNAL) < 0)
 		return -errno;
-	memory = receive_memory(sock, &answer);
+	memory = standard_fds_hold(&standard);
+	if (memory == 0) {
+		memory = receive_memory(sock, &answer);
+		standard_fds_release(&standard);
+	}
 	if (memory < 0)
 		return memory;
 	/* A mapping beyond the end of the file would be a SIGBUS later. */

@@ -10,6 +10,8 @@
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
 
+#define INTERRUPTIONS 16 /* of one request */
+
 static bool is_unknown(int rc)
 {
 	return rc == -EINVAL || rc == -ENOTTY;
@@ -55,13 +57,28 @@ static int take(struct marks *m, struct neuron_crwl_nc_map_ext *arg)
 	return old;
 }
 
+/* A signal may have ended the wait for a request that was done all the same, and a second one would find this
+ * process's own marks.  So they are given back first; those of others stay. */
+static int take_patiently(struct marks *m, struct neuron_crwl_nc_map_ext *arg)
+{
+	const struct core_map mine =
+		core_map_range(arg->start_nc_index, arg->end_nc_index - arg->start_nc_index + 1);
+	int rc = take(m, arg);
+
+	for (int i = 0; i < INTERRUPTIONS && rc == -EINTR; i++) {
+		(void)marks_give(m, &mine);
+		rc = take(m, arg);
+	}
+	return rc;
+}
+
 int marks_take(struct marks *m, uint32_t count, uint32_t first, uint32_t last, struct core_map *ret,
 	uint32_t *ret_free)
 {
 	struct neuron_crwl_nc_map_ext arg = {
 		.nc_count = count, .start_nc_index = first, .end_nc_index = last};
 	struct core_map want;
-	int rc = take(m, &arg);
+	int rc = take_patiently(m, &arg);
 
 	*ret_free = arg.max_nc_available;
 	if (rc < 0)

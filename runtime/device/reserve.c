@@ -104,7 +104,9 @@ struct search {
 	const struct cores_windows *windows;
 	uint32_t free;	     /* longest run that the driver saw */
 	uint64_t not_opened; /* devices, counted from the first */
-	NRT_STATUS status;   /* of the last of them */
+	NRT_STATUS status;   /* of the last of them, */
+	uint32_t last_index; /* which it is, */
+	int error;	     /* and why, 0 when that has been said */
 };
 
 static uint32_t last_of(const struct search *search, uint32_t first)
@@ -127,9 +129,12 @@ static bool attach_window(struct search *search, uint32_t first)
 
 		if (search->not_opened & bit)
 			return false;
+		s->open_error = 0;
 		status = device_attach(s, index, &d);
 		if (status) {
 			search->status = status;
+			search->last_index = index;
+			search->error = s->open_error;
 			search->not_opened |= bit;
 			return false;
 		}
@@ -166,11 +171,15 @@ static int take_any(struct search *search, uint32_t shift)
 	const struct cores_windows *w = search->windows;
 	int rc = -EBUSY;
 
+	search->s->open_quietly = true; /* no failure while another window can be had */
 	for (int64_t first = w->first + shift; first <= w->last; first += w->step) {
 		rc = take_window(search, (uint32_t)first);
 		if (rc != -EBUSY && rc != -ENODEV)
-			return rc;
+			break;
 	}
+	search->s->open_quietly = false;
+	if (rc != -EBUSY && rc != -ENODEV)
+		return rc;
 	return search->not_opened ? -ENODEV : -EBUSY;
 }
 
@@ -243,6 +252,8 @@ static NRT_STATUS refuse(struct search *search, const struct device_wish *wish, 
 	const struct cores_windows *w = search->windows;
 	uint32_t last = wish->explicit_cores ? (uint32_t)w->first + w->count - 1 : w->reach - 1;
 
+	if (rc == -ENODEV && search->error)
+		device_say_not_opened(LOG_LEVEL_ERROR, s, search->last_index, search->error);
 	if (rc == -ENODEV)
 		return search->status;
 	if (rc == -EBUSY && say_misaligned(search))

@@ -174,6 +174,18 @@ static NRT_STATUS load_on(uint32_t nc, const void *bytes, size_t size, struct nr
 	return NRT_SUCCESS;
 }
 
+/* A model of this library is a program for virtual devices, whatever has been allowed. */
+static NRT_STATUS check_device(const struct device_core *core)
+{
+	if (!core->device->file.is_real)
+		return NRT_SUCCESS;
+	log_error(TAG,
+		"Models of this library run on virtual devices only, and nd%u is a real one. "
+		"`ntrace-vdev -- CMD` runs CMD on a virtual device",
+		core->device->index);
+	return NRT_INVALID;
+}
+
 static NRT_STATUS check_load(const void *bytes, size_t size, int32_t vnc_count, nrt_model_t **model)
 {
 	if (!bytes || !model)
@@ -204,6 +216,8 @@ NRT_STATUS nrt_load(
 		status = choose_core(vnc, &nc);
 	if (!status && simulate_lacks(runtime_get()->devices, SIMULATE_MODEL))
 		status = NRT_INVALID;
+	if (!status)
+		status = check_device(runtime_core((int32_t)nc));
 	if (!status)
 		trace_core_touch(nc);
 	span = trace_start(nc, TRACE_MODEL_LOAD, NULL, 0);

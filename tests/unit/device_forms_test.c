@@ -230,7 +230,8 @@ static int real_device(void *arg)
 	WANT_STATUS(device_start(s, true), NRT_SUCCESS);
 	WANT(virtual_device_stat(&p->device, "ioctl.NC_RESET") == 1);
 	WANT(device_mem_alloc(&s->cores[0], 64, DEVICE_MEM_TENSORS, &handle, &address) == 0);
-	WANT(device_queue_init(&s->cores[0], handle, 0) == -EPERM); /* a ring is missing */
+	WANT(device_queue_init(&s->cores[0], handle, handle) == -EPERM); /* a virtual one's */
+	WANT(device_queue_ack(&s->cores[0], 1) == -EPERM);
 	device_shut_down(s);
 	return 0;
 }
@@ -256,10 +257,13 @@ static int real_device_warns(void *arg)
 	WANT_STATUS(device_start(s, true), NRT_SUCCESS);
 	WANT(said(p, "The cores of the real device nd0 are not reset: NTRACE_ALLOW_RESET=1 allows "
 		     "it\n"));
+	WANT(device_mem_free(s->cores[0].device, 1) == -EPERM);
+	WANT(said(p, "MEM_FREE is not sent to the real device nd0: it allocates, moves or changes "
+		     "device memory, whoever uses the device. Set NTRACE_ALLOW_RESET=1 to allow "
+		     "it\n"));
 	WANT(device_queue_start(&s->cores[0], 1) == -EPERM);
-	WANT(said(p,
-		"DMA_QUEUE_COPY_START is not sent to the real device nd0: it programs engines and "
-		"queues, whoever uses the device. Set NTRACE_ALLOW_RESET=1 to allow it\n"));
+	WANT(said(p, "DMA_QUEUE_COPY_START is never sent to the real device nd0: it is for the "
+		     "engine of virtual devices\n"));
 	return 0;
 }
 

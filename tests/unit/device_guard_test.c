@@ -11,6 +11,7 @@
 
 #include "runtime/device/guards.h"
 #include "runtime/log/log.h"
+#include "runtime/vdev/vdev_abi.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/scratch.h"
 #include "vmlinux/ioctl_table.h"
@@ -44,10 +45,11 @@ TEST("guards: every request of the driver has a rule, and no other number has", 
 static enum guard_answer ask_real(uint32_t cmd, bool allow_reset)
 {
 	/* Large enough for every argument, and no field of it is 0. */
-	static uint8_t arg[16384];
+	static uint32_t arg[4096];
 	const struct device_file file = {.is_real = true, .allow_reset = allow_reset, .owner = 7};
 
-	memset(arg, 1, sizeof(arg));
+	for (size_t i = 0; i < sizeof(arg) / sizeof(arg[0]); i++)
+		arg[i] = 1;
 	return guard_check(&file, 7, cmd, arg);
 }
 
@@ -103,6 +105,43 @@ TEST("guards: what damages the kernel is not sent to a real device, whatever is 
 	CHECK_EQ(guard_check(&file, 7, NEURON_IOCTL_DMA_QUEUE_INIT, &queue), GUARD_HAZARD);
 	queue = (struct neuron_dma_queue_init){.rx_handle = 1};
 	CHECK_EQ(guard_check(&file, 7, NEURON_IOCTL_DMA_QUEUE_INIT, &queue), GUARD_HAZARD);
+}
+
+TEST("guards: the queues of a real device's engines alone, not of the engine of virtual ones",
+	"[device]")
+{
+	static const uint32_t cmds[] = {NEURON_IOCTL_DMA_QUEUE_INIT,
+		NEURON_IOCTL_DMA_QUEUE_COPY_START, NEURON_IOCTL_DMA_ACK_COMPLETED};
+	const struct device_file real = {.is_real = true, .allow_reset = true, .owner = 7};
+	const struct device_file other = {.owner = 7};
+	union {
+		struct neuron_dma_queue_init init;
+		struct neuron_dma_queue_copy_start start;
+		struct neuron_dma_ack_completed ack;
+	} arg;
+
+	for (size_t i = 0; i < sizeof(cmds) / sizeof(cmds[0]); i++) {
+		memset(&arg, 0, sizeof(arg));
+		arg.init.tx_handle = arg.init.rx_handle = 1;
+		if (i == 0)
+			arg.init.eng_id = VDEV_EXEC_ENGINE;
+		else if (i == 1)
+			arg.start.eng_id = VDEV_EXEC_ENGINE;
+		else
+			arg.ack.eng_id = VDEV_EXEC_ENGINE;
+		CHECK_EQ(guard_check(&real, 7, cmds[i], &arg), GUARD_HAZARD);
+		CHECK_EQ(guard_check(&other, 7, cmds[i], &arg), GUARD_PASS);
+	}
+}
+
+TEST("device: the clock register of virtual devices is not read on a real one", "[device]")
+{
+	struct device device = {.file = {.is_real = true, .allow_reset = true, .kept.fd = -1}};
+	const struct device_core core = {.device = &device};
+	struct device_sync sync;
+
+	device.file.owner = getpid();
+	CHECK_EQ(device_read_clock(&core, &sync), -ENOTSUP);
 }
 
 TEST("guards: a virtual device gets every request, but none from a child of who opened it",

@@ -121,12 +121,120 @@ TEST("discovery: devices behind a gap in the numbers are not used, and that is s
 	place_close(&p);
 }
 
+static int pipes_for_devices(void *arg)
+{
+	struct place *p = arg;
+	struct scratch_path node = scratch_path(&p->scratch, "dev/neuron0");
+
+	WANT(enter(p) == 0);
+	alarm(60); /* opening a FIFO waits for the other side */
+	WANT(unlink(node.s) == 0 && mkfifo(node.s, 0600) == 0);
+	WANT_STATUS(init(), NRT_INVALID);
+	WANT(said(
+		p, "/dev/neuron0' is not used: it is neither a character device nor a file of a"));
+	WANT(unlink(node.s) == 0 && mkdir(node.s, 0700) == 0);
+	WANT_STATUS(init(), NRT_INVALID);
+	WANT(said(p, "/dev/neuron0' is not used"));
+	WANT(rmdir(node.s) == 0);
+	return 0;
+}
+
+TEST("discovery: a FIFO or a directory with the name of a device is none", "[nrt]")
+{
+	struct place p;
+
+	REQUIRE_LIBRARY();
+	REQUIRE(place_open(&p));
+	REQUIRE(put_device(&p, 0, "8"));
+	CHECK_EQ(scratch_child(pipes_for_devices, &p), 0);
+	place_close(&p);
+}
+
+static int pipes_for_attributes(void *arg)
+{
+	static const char *const paths[] = {"sys/class/neuron_device/neuron0/core_count",
+		"sys/module/neuron/version", "sys/class/dmi/id/product_name",
+		"sys/class/dmi/id/board_asset_tag"};
+	struct place *p = arg;
+	uint32_t n = 0;
+
+	WANT(enter(p) == 0);
+	alarm(60);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		struct scratch_path node = scratch_path(&p->scratch, paths[i]);
+
+		WANT(put(p, paths[i], "") && unlink(node.s) == 0 && mkfifo(node.s, 0600) == 0);
+	}
+	WANT_STATUS(lib.nrt_get_total_nc_count(&n), NRT_INVALID);
+	WANT_STATUS(init(), NRT_INVALID);
+	WANT(said(p, "/core_count': it holds no number from 1 to 8"));
+	return 0;
+}
+
+TEST("discovery: an attribute that is a FIFO is not waited for", "[nrt]")
+{
+	struct place p;
+
+	REQUIRE_LIBRARY();
+	REQUIRE(place_open(&p));
+	REQUIRE(put_device(&p, 0, "8"));
+	CHECK_EQ(scratch_child(pipes_for_attributes, &p), 0);
+	place_close(&p);
+}
+
+static int elsewhere(void *arg)
+{
+	struct place *p = arg;
+	struct job j;
+
+	WANT(enter(p) == 0);
+	WANT(chdir(p->device.root) == 0 && chdir("..") == 0);
+	setenv("NTRACE_DEVICE_ROOT", strrchr(p->device.root, '/') + 1, 1);
+	WANT_STATUS(init(), 0);
+	WANT(chdir("/") == 0);
+	WANT(job_open(&j, ADD_MODEL, 0) == 0 && job_run(&j, 0, 2) == 0);
+	lib.nrt_close();
+	WANT_STATUS(init(), NRT_INVALID); /* from here it is another place */
+	WANT(said(p, "No neuron device available below '//"));
+	return 0;
+}
+
+TEST("nrt_init: a relative root is meant from where the program was then", "[nrt][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(elsewhere, two_cores);
+}
+
+static int too_long(void *arg)
+{
+	static char root[5000];
+
+	WANT(enter(arg) == 0);
+	memset(root, 'a', sizeof(root) - 1);
+	root[0] = '/';
+	setenv("NTRACE_DEVICE_ROOT", root, 1);
+	WANT_STATUS(init(), NRT_INVALID);
+	WANT(said(arg, "NTRACE_DEVICE_ROOT is too long: 4999 bytes, and 3967 are allowed"));
+	return 0;
+}
+
+TEST("nrt_init: a root that is too long is told how long it may be", "[nrt]")
+{
+	struct place p;
+
+	REQUIRE_LIBRARY();
+	REQUIRE(place_open(&p));
+	CHECK_EQ(scratch_child(too_long, &p), 0);
+	place_close(&p);
+}
+
 /* ---- sysfs -------------------------------------------------------------------------------- */
 
 static int bad_count(void *arg)
 {
-	static const char *const texts[] = {
-		"", "many", "0", "9", "-1", "8x", "99999999999999999999"};
+	static const char *const texts[] = {"", "many", "0", "9", "-1", "8x",
+		"99999999999999999999", " 8", "+8", "-18446744073709551608"};
 	struct place *p = arg;
 	uint32_t n = 0;
 

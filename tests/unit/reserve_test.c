@@ -396,6 +396,77 @@ TEST("reserve: in a simulation there are as many cores as the machine has", "[re
 	place_close(&p);
 }
 
+/* ---- devices that cannot be opened, and signals -------------------------------------------- */
+
+static int first_is_full(void *arg)
+{
+	const struct place *p = arg;
+	char *all;
+
+	WANT(enter(p) == 0);
+	setenv("NEURON_RT_NUM_CORES", "1", 1);
+	WANT_STATUS(init(), 0);
+	all = program_text(p->log.s);
+	WANT(all && !strstr(all, "ERROR"));
+	free(all);
+	lib.nrt_close();
+	return 0;
+}
+
+TEST("reserve: a full device is no error while another one has room", "[reserve][vdev]")
+{
+	static const char *const options[] = {
+		"--devices=2", "--cores=2", "--fail=OPEN:EBUSY:1", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(first_is_full, options);
+}
+
+static int all_are_full(void *arg)
+{
+	const struct place *p = arg;
+	char *all;
+
+	WANT(enter(p) == 0);
+	setenv("NEURON_RT_NUM_CORES", "1", 1);
+	WANT_STATUS(init(), NRT_INVALID);
+	all = program_text(p->log.s);
+	WANT(all && strstr(all, "Could not open the nd1: Device or resource busy."));
+	WANT(!strstr(all, "Could not open the nd0")); /* one line is enough */
+	free(all);
+	return 0;
+}
+
+TEST("reserve: when no device can be opened the last one's error is said", "[reserve][vdev]")
+{
+	static const char *const options[] = {
+		"--devices=2", "--cores=2", "--fail=OPEN:EBUSY", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(all_are_full, options);
+}
+
+static int marks_again(void *arg)
+{
+	WANT(enter(arg) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(virtual_device_stat(&((struct place *)arg)->device, "marked_cores") == 4);
+	lib.nrt_close();
+	return 0;
+}
+
+TEST("reserve: a mark that a signal interrupts is made again", "[reserve][vdev]")
+{
+	static const char *const options[] = {"--cores=4", "--fail=CRWL_NC_RANGE_MARK_EXT0:EINTR:1",
+		"--fail=CRWL_NC_RANGE_MARK_EXT0:EINTR:2", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(marks_again, options);
+}
+
 /* ---- running ------------------------------------------------------------------------------ */
 
 static int every_core(void *arg)
