@@ -126,14 +126,16 @@ static NRT_STATUS refuse_real(const char *root, uint32_t index)
 static NRT_STATUS no_device(const char *root, int why)
 {
 	if (why == ENOTCONN)
-		log_error(TAG, "The virtual device at '%s' has died; start it again (ntrace-vdev)",
+		log_error(TAG,
+			"The virtual device at '%.400s' has died; start it again (ntrace-vdev)",
 			root);
 	else if (why == EACCES)
-		log_error(TAG, "No neuron device available: uid %u may not look into '%s/dev'",
+		log_error(TAG, "No neuron device available: uid %u may not look into '%.400s/dev'",
 			(unsigned)geteuid(), root);
 	else
 		log_error(TAG,
-			"No neuron device available below '%s/dev'. `ntrace-vdev -- CMD` runs CMD "
+			"No neuron device available below '%.400s/dev'. `ntrace-vdev -- CMD` runs "
+			"CMD "
 			"on a virtual device; " ENV_DEVICE_ROOT " names one that is running",
 			root);
 	log_error("NRT", "Cannot find Neuron devices. Machines that have them are instances of "

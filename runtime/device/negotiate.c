@@ -157,13 +157,15 @@ static void say_incompatible(
 static NRT_STATUS read_range(const struct device_system *s, struct neuron_compatible_version *ret)
 {
 	struct neuron_compatible_version range = {0};
+	int rc = device_ioctl(&s->query, NEURON_IOCTL_COMPATIBLE_VERSION, &range);
 
-	if (device_ioctl(&s->query, NEURON_IOCTL_COMPATIBLE_VERSION, &range) < 0) {
+	if (rc < 0) {
 		log_error("NRT", "Unable to read compatible Driver version.");
 		log_error("NRT", "Please check /dev/neuron# is accessible. If you're using "
 				 "containers, please "
 				 "ensure Neuron Devices are passed to the container by specifying "
 				 "`--device /dev/neuron#`.");
+		log_error(TAG, "nd%u answered: %s", s->query.index, device_strerror(rc));
 		return NRT_INVALID;
 	}
 	*ret = range;
@@ -220,6 +222,7 @@ NRT_STATUS device_negotiate(struct device_system *s)
 {
 	struct neuron_compatible_version range;
 	NRT_STATUS status;
+	int rc;
 
 	if (s->topology.simulated) {
 		simulate_negotiate(s);
@@ -234,8 +237,10 @@ NRT_STATUS device_negotiate(struct device_system *s)
 	if (status)
 		return status;
 	ask_features(s);
-	if (device_board_info(s, &s->arch, &s->revision) < 0) {
+	rc = device_board_info(s, &s->arch, &s->revision);
+	if (rc < 0) {
 		log_error(TAG, "Failed to identify hw platform");
+		log_error(TAG, "nd%u answered: %s", s->query.index, device_strerror(rc));
 		return NRT_INVALID;
 	}
 	status = check_range(s, &range);

@@ -30,8 +30,8 @@ void simulate_warn_ignored(const struct device_place *place)
 {
 	if (is_given(place->fake_instance) && place->root[0])
 		log_warn(TAG,
-			ENV_FAKE_INSTANCE "='%s' is not used: " ENV_DEVICE_ROOT
-					  "='%s' names a device. Unset one of them",
+			ENV_FAKE_INSTANCE "='%.64s' is not used: " ENV_DEVICE_ROOT
+					  "='%.400s' names a device. Unset one of them",
 			place->fake_instance, place->root);
 }
 
@@ -43,7 +43,7 @@ NRT_STATUS simulate_topology(const char *type, struct device_topology *ret)
 	if (identity_shape(type, &t.device_count, &t.cores_per_device, &t.arch) < 0) {
 		identity_list_types(known, sizeof(known));
 		log_error(TAG,
-			ENV_FAKE_INSTANCE "='%s' is not an instance type that is known; "
+			ENV_FAKE_INSTANCE "='%.64s' is not an instance type that is known; "
 					  "these are: %s",
 			type, known);
 		return NRT_INVALID;

@@ -2,6 +2,7 @@
 /* options.c - the options of ntrace-vdev; see options.h. */
 #include "runtime/vdev/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -190,6 +191,9 @@ static const char *set_driver(struct vdev_choice *c, const char *value)
 static const char *set_driver_version(struct vdev_choice *c, const char *value)
 {
 	c->options.config.driver_version = value;
+	for (size_t i = 0; value[i]; i++)
+		if (!isprint((unsigned char)value[i]))
+			return "a version: a text of one line";
 	return value[0] ? NULL : "a version";
 }
 
@@ -200,7 +204,7 @@ static const char *set_compat(struct vdev_choice *c, const char *value)
 
 	if (!read_number(value, 1, UINT32_MAX, &min, &end) || *end != '-' ||
 		!parse_number(end + 1, min, UINT32_MAX, &max))
-		return "a range such as 10-11";
+		return "a range such as 10-11, of numbers from 1 to 4294967295";
 	c->options.config.compat_min = (uint32_t)min;
 	c->options.config.compat_max = (uint32_t)max;
 	return NULL;

@@ -71,7 +71,7 @@ bool vdev_rules_without(struct vdev_rules *rules, const char *list)
 		size_t length = strcspn(list, ",");
 		int row = find_row(list, length);
 
-		if (row < 0)
+		if (row < 0 || row >= VDEV_ROWS) /* every device can be opened */
 			return false;
 		changed.row[row].absent = true;
 		if (!list[length])

@@ -215,7 +215,15 @@ static int too_long(void *arg)
 	root[0] = '/';
 	setenv("NTRACE_DEVICE_ROOT", root, 1);
 	WANT_STATUS(init(), NRT_INVALID);
-	WANT(said(arg, "NTRACE_DEVICE_ROOT is too long: 4999 bytes, and 3967 are allowed"));
+	WANT(said(arg, "aaa' is not a text of at most 3967 bytes\n"));
+	root[3967] = '\0'; /* as long as can be, and then relative as well */
+	setenv("NTRACE_DEVICE_ROOT", root, 1);
+	WANT_STATUS(init(), NRT_INVALID);
+	WANT(said(arg, "`ntrace-vdev -- CMD` runs CMD on a virtual device"));
+	setenv("NTRACE_DEVICE_ROOT", root + 1, 1);
+	WANT(chdir(((struct place *)arg)->scratch.dir) == 0);
+	WANT_STATUS(init(), NRT_INVALID);
+	WANT(said(arg, " bytes, and 3967 are allowed"));
 	return 0;
 }
 
