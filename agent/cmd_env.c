@@ -15,6 +15,7 @@
 #include "agent/agent.h"
 #include "agent/output/json_out.h"
 #include "agent/output/printable.h"
+#include "runtime/base/env_checks.h"
 #include "runtime/base/env_table.h"
 #include "runtime/base/file.h"
 
@@ -34,8 +35,8 @@ struct environment {
 struct finding {
 	const struct env_row *row;
 	const char *text; /* NULL = not set */
-	int rc;		  /* of env_parse */
-	bool given;
+	bool given, is_wrong;
+	char wrong[ENV_CHECK_BYTES];   /* why, such as "is not 0 or 1" */
 	const struct env_row *instead; /* a variable that goes before this one */
 };
 
@@ -85,31 +86,43 @@ static const char *value_of(const struct environment *e, const char *name)
 
 /* ---- what is to be said ------------------------------------------------------------------- */
 
-/* Variables that make others go unused. */
-static const struct {
-	enum env_id id, instead;
-} overruled[] = {
-	{ENV_ID_NEURON_RT_NUM_CORES, ENV_ID_NEURON_RT_VISIBLE_CORES},
-	{ENV_ID_NEURON_RT_VIRTUAL_CORE_SIZE, ENV_ID_NEURON_LOGICAL_NC_CONFIG},
-};
+static const char *lookup(void *environment, enum env_id id)
+{
+	const char *text = value_of(environment, env_row(id)->name);
 
-static struct finding find(const struct environment *e, enum env_id id)
+	return env_has_value(env_row(id), text) ? text : NULL;
+}
+
+/* What is done with a value that is not allowed, where that is not the end of nrt_init: the first word
+ * that is looked for is taken. */
+static void add_instead(const struct env_row *row, char *buf, size_t size)
+{
+	size_t used = strlen(buf);
+
+	if (row->kind == ENV_SEARCHED && used < size)
+		(void)snprintf(buf + used, size - used, "; %.*s is taken",
+			(int)strcspn(row->detail, " "), row->detail);
+}
+
+static void find(struct environment *e, enum env_id id, struct finding *ret)
 {
 	const struct env_row *row = env_row(id);
 	struct finding f = {.row = row, .text = value_of(e, row->name)};
+	char allowed[ENV_ALLOWED_BYTES];
 	struct env_value v;
 
 	f.given = env_has_value(row, f.text);
-	if (f.given && row->use != ENV_REMOVED)
-		f.rc = env_parse(row, f.text, &v);
-	for (size_t i = 0; i < sizeof(overruled) / sizeof(overruled[0]); i++) {
-		const struct env_row *other = env_row(overruled[i].instead);
-
-		if (overruled[i].id == id && f.given &&
-			env_has_value(other, value_of(e, other->name)))
-			f.instead = other;
+	if (f.given)
+		f.instead = env_overruled_by(id, lookup, e);
+	if (f.given && row->use != ENV_REMOVED && env_parse(row, f.text, &v) < 0) {
+		(void)snprintf(f.wrong, sizeof(f.wrong), "is not %s",
+			env_allowed(row, allowed, sizeof(allowed)));
+		add_instead(row, f.wrong, sizeof(f.wrong));
+		f.is_wrong = true;
+	} else if (f.given) {
+		f.is_wrong = env_check(id, lookup, e, f.wrong, sizeof(f.wrong));
 	}
-	return f;
+	*ret = f;
 }
 
 /* What is wrong with a misspelt name in the environment; NULL: nothing. */
@@ -123,26 +136,26 @@ static const struct env_row *meant_by(const char *text)
 static void print_finding(const struct finding *f)
 {
 	const char *value = f->given ? f->text : f->row->initial;
-	char allowed[ENV_ALLOWED_BYTES];
 
 	printf("%-48s %-11s %-8s %s\n", f->row->name, f->given ? "environment" : "default",
 		env_use_name(f->row->use), *value ? PRINTABLE(value) : "-");
 	printf("  %s\n", f->row->text);
-	if (f->rc < 0)
-		printf("  WRONG: this is not %s\n", env_allowed(f->row, allowed, sizeof(allowed)));
+	if (f->is_wrong)
+		printf("  WRONG: this %s\n", f->wrong);
 	if (f->instead)
 		printf("  not used: %s is set\n", f->instead->name);
 }
 
-static bool print_text(const struct environment *e, bool set_only)
+static bool print_text(struct environment *e, bool set_only)
 {
 	int group = -1;
 	bool right = true;
 
 	for (int i = 0; i < ENV_COUNT; i++) {
-		struct finding f = find(e, (enum env_id)i);
+		struct finding f;
 
-		right &= f.rc == 0;
+		find(e, (enum env_id)i, &f);
+		right &= !f.is_wrong;
 		if (set_only && !f.given)
 			continue;
 		if ((int)f.row->group != group)
@@ -177,13 +190,15 @@ static void jout_finding(struct json_out *j, const struct finding *f)
 	jout_key_text(j, "allowed", env_allowed(f->row, allowed, sizeof(allowed)));
 	jout_key_text(j, "use", env_use_name(f->row->use));
 	jout_key_text(j, "meaning", f->row->text);
-	jout_key_bool(j, "ok", f->rc == 0);
+	jout_key_bool(j, "ok", !f->is_wrong);
+	if (f->is_wrong)
+		jout_key_text(j, "wrong", f->wrong);
 	if (f->instead)
 		jout_key_text(j, "instead", f->instead->name);
 	jout_end(j, '}');
 }
 
-static bool print_json(const struct environment *e, bool set_only)
+static bool print_json(struct environment *e, bool set_only)
 {
 	struct json_out j = {.f = stdout};
 	bool right = true;
@@ -192,9 +207,10 @@ static bool print_json(const struct environment *e, bool set_only)
 	jout_key(&j, "variables");
 	jout_begin(&j, '[');
 	for (int i = 0; i < ENV_COUNT; i++) {
-		struct finding f = find(e, (enum env_id)i);
+		struct finding f;
 
-		right &= f.rc == 0;
+		find(e, (enum env_id)i, &f);
+		right &= !f.is_wrong;
 		if (!set_only || f.given)
 			jout_finding(&j, &f);
 	}

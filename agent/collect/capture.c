@@ -126,7 +126,8 @@ static bool wants(void *ctx, pid_t pid)
 static int on_process(void *ctx, const struct runtime_source *s)
 {
 	struct capture *c = ctx;
-	struct rec_process p = {.pid = (uint32_t)s->pid, .is_virtual = s->is_virtual};
+	struct rec_process p = {.pid = (uint32_t)s->pid,
+		.is_virtual = s->is_simulated ? REC_SIMULATED : s->is_virtual};
 
 	memcpy(p.comm, s->comm, sizeof(p.comm));
 	int rc = put(c, REC_PROCESS, s->source, &p, sizeof(p));

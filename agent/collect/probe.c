@@ -24,7 +24,10 @@
 #include "agent/collect/host.h"
 #include "bpf/neuron_event.h"
 #include "bpf/ioctl.skel.h"
+#include "runtime/base/env.h"
 #include "runtime/base/file.h"
+
+#define MAX_DEVICES 64 /* neuron0 to neuron63 */
 
 /* Programs of type "syscall" and walks over map elements: 5.14; perf links: 5.15. */
 #define KERNEL_MAJOR 5
@@ -260,6 +263,24 @@ static bool is_device(const char *dev, const char *name)
 	return stat(path, &st) == 0 && S_ISCHR(st.st_mode);
 }
 
+/* Devices below the root that a command of this environment would use. */
+static void add_virtual(struct probe_row *row)
+{
+	const char *root = getenv(ENV_DEVICE_ROOT);
+	size_t used = strlen(row->detail);
+	char path[PATH_MAX];
+	int n = 0;
+
+	if (!root || !*root)
+		return;
+	for (int i = 0; i < MAX_DEVICES; i++) {
+		(void)snprintf(path, sizeof(path), "%s/dev/neuron%d", root, i);
+		n += access(path, F_OK) == 0;
+	}
+	(void)snprintf(row->detail + used, sizeof(row->detail) - used,
+		"; %d below '%s' (" ENV_DEVICE_ROOT ")", n, root);
+}
+
 static void try_devices(struct probe *p, struct probe_row *row)
 {
 	const struct dirent *entry;
@@ -274,6 +295,7 @@ static void try_devices(struct probe *p, struct probe_row *row)
 		n += is_device(p->dev, entry->d_name);
 	closedir(dir);
 	say(row, n ? PROBE_OK : PROBE_MISSING, n == 1 ? "%d device" : "%d devices", n);
+	add_virtual(row);
 }
 
 static void try_driver(struct probe *p, struct probe_row *row)

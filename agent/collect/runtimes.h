@@ -26,7 +26,7 @@ struct runtimes;
 struct runtime_source {
 	uint16_t source; /* number in the recording */
 	pid_t pid;	 /* as the recorder sees it */
-	bool is_virtual;
+	bool is_virtual, is_simulated;
 	bool failed; /* its memory broke the rules: not read any more */
 	char comm[16];
 };

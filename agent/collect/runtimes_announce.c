@@ -169,6 +169,7 @@ static int welcome(struct runtimes *r, int fd, int memfd, const struct announce_
 	}
 	f->fd = fd;
 	f->source.is_virtual = m->flags & ANNOUNCE_F_VIRTUAL;
+	f->source.is_simulated = m->flags & ANNOUNCE_F_SIMULATED;
 	rc = runtimes_tell(r, f);
 	send_msg(fd, ANNOUNCE_ENABLE, r->ring_capacity);
 	return rc;

@@ -136,10 +136,18 @@ static void print_losses(FILE *f, const struct merge_result *m)
 			row(m, REC_C_CUT_OUT) + row(m, REC_C_RECORDING_READ));
 }
 
+void report_device(FILE *f, bool is_virtual, bool is_simulated)
+{
+	if (is_simulated)
+		fprintf(f, "device: SIMULATED (NEURON_RT_FAKE_INSTANCE_TYPE), not a Neuron "
+			   "device\n");
+	else if (is_virtual)
+		fprintf(f, "device: VIRTUAL (ntrace-vdev), not a Neuron device\n");
+}
+
 void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 {
-	if (m->is_virtual)
-		fprintf(f, "device: VIRTUAL (ntrace-vdev), not a Neuron device\n");
+	report_device(f, m->is_virtual, m->is_simulated);
 	for (uint32_t i = 0; i < m->output_count; i++)
 		print_output(f, &m->outputs[i]);
 	if (m->output_count == 0 && (!m->ended || rec_damaged(&m->damage)))

@@ -179,7 +179,7 @@ struct summary {
 	size_t capture_count;
 	char **blind;
 	size_t blind_count;
-	bool is_virtual;
+	bool is_virtual, is_simulated;
 	uint64_t without_info; /* processes without a trace_info.pb */
 	uint64_t damaged;      /* processes of which not all could be read */
 	uint64_t device_runs;  /* that blind tells of */

@@ -61,8 +61,7 @@ static void print_extent(FILE *f, const struct summary *s)
 	uint64_t open = summary_open_count(e);
 	char buf[SUMMARY_TEXT];
 
-	if (s->is_virtual)
-		fprintf(f, "device: VIRTUAL (ntrace-vdev), not a Neuron device\n");
+	report_device(f, s->is_virtual, s->is_simulated);
 	fprintf(f, "duration: %s%s\n",
 		e->total ? summary_ns_text(summary_length(&s->window), buf) : "none",
 		e->total ? ", from the first event to the last" : "");

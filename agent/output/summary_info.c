@@ -180,6 +180,7 @@ int summary_take_info(struct summary *s, size_t process, const Ntff__NtraceInfo 
 		!strcmp(info->kernel_events, merge_kernel_events_name(MERGE_KERNEL_OFF));
 	p->first_unknown = first_unknown(info);
 	s->is_virtual |= info->virtual_device;
+	s->is_simulated |= info->simulated;
 	if (info->logical_nc_size > s->logical_size)
 		s->logical_size = info->logical_nc_size;
 	rc = find_capture(s, info, &c, &known);

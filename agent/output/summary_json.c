@@ -252,6 +252,7 @@ void summary_print_json(FILE *f, const struct summary *s)
 
 	jout_begin(&j, '{');
 	jout_key_bool(&j, "virtual", s->is_virtual);
+	jout_key_bool(&j, "simulated", s->is_simulated);
 	jout_key_unsigned(&j, "duration_ns", summary_length(&s->window));
 	print_events(&j, &s->events);
 	print_processes(&j, s);

@@ -293,6 +293,12 @@ static void say_number(const struct env_row *row, char *buf, size_t size)
 		UNIT_OF(row));
 }
 
+static void say_core_size(const struct env_row *row, char *buf, size_t size)
+{
+	(void)row;
+	(void)snprintf(buf, size, "1 or 2");
+}
+
 static void say_clamped(const struct env_row *row, char *buf, size_t size)
 {
 	(void)snprintf(buf, size, "a number" UNIT ", which is brought into %" PRId64 " to %" PRId64,
@@ -347,6 +353,7 @@ static const struct {
 	[ENV_FLAG] = {parse_number, say_flag},
 	[ENV_TRUTH] = {parse_truth, say_flag},
 	[ENV_NUMBER] = {parse_number, say_number},
+	[ENV_CORE_SIZE] = {parse_number, say_core_size},
 	[ENV_CLAMPED] = {parse_clamped, say_clamped},
 	[ENV_POWER] = {parse_power, say_power},
 	[ENV_MULTIPLE] = {parse_multiple, say_multiple},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * instance.c - asks DMI, then uname, what this machine is called.
+ * instance.c - asks DMI, then uname, what this machine is called; lists types.
  */
 #include "runtime/base/instance.h"
 
@@ -12,8 +12,7 @@
 
 #include "runtime/base/file.h"
 
-/* The id becomes a directory name. */
-static bool is_instance_id(const char *s)
+bool instance_is_id(const char *s)
 {
 	if (strncmp(s, "i-", 2) || strlen(s) < 10)
 		return false;
@@ -29,7 +28,7 @@ static bool read_board(const char *above, const char *path, char ret[INSTANCE_ID
 
 	(void)snprintf(full, sizeof(full), "%s%s", above, path);
 	(void)file_read_line(full, ret, INSTANCE_ID_BYTES);
-	return is_instance_id(ret);
+	return instance_is_id(ret);
 }
 
 void instance_read_id(const char *device_root, const char *sys, char ret[INSTANCE_ID_BYTES])
@@ -48,4 +47,33 @@ void instance_read_id(const char *device_root, const char *sys, char ret[INSTANC
 			*p = '-';
 	if (!ret[0] || ret[0] == '.')
 		(void)snprintf(ret, INSTANCE_ID_BYTES, "host");
+}
+
+/* ---- types -------------------------------------------------------------------------------- */
+
+static const char *const types[] = {
+#define INSTANCE_FAMILY(word, number, arch, arch_name)
+#define INSTANCE_SIZE(word, number)
+#define INSTANCE(type, devices, cores, product) type,
+#include "runtime/base/instances.def"
+#undef INSTANCE_FAMILY
+#undef INSTANCE_SIZE
+#undef INSTANCE
+};
+
+bool instance_type_known(const char *type)
+{
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (strcmp(types[i], type) == 0)
+			return true;
+	return false;
+}
+
+void instance_list_types(char *ret, size_t size)
+{
+	size_t used = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]) && used < size; i++)
+		used += (size_t)snprintf(ret + used, size - used, "%s%s", i ? ", " : "", types[i]);
 }

@@ -77,8 +77,9 @@ struct device_driver {
 struct device_wish {
 	bool explicit_cores; /* first_core and core_count are given */
 	uint32_t first_core;
-	uint32_t core_count; /* 0 = all */
-	uint32_t lnc_size;   /* physical cores of a logical one; 0 = the default */
+	uint32_t core_count;	  /* 0 = all */
+	uint32_t lnc_size;	  /* physical cores of a logical one; 0 = the default */
+	const char *lnc_variable; /* that said so; NULL with the default */
 };
 
 struct device {
@@ -183,10 +184,10 @@ struct device *device_attached(struct device_system *s, uint32_t index);
 /* Closes the working handles of all devices but index first to last. */
 void device_detach_others(struct device_system *s, uint32_t first, uint32_t last);
 
-/* reserve.c: the size of a logical core that holds for a wish (0 = the default); NRT_INVALID, with a
- * message, when it cannot be. */
-NRT_STATUS device_choose_size(
-	uint32_t wish, uint32_t arch, uint32_t cores_per_device, uint32_t *ret_size);
+/* reserve.c: the size of a logical core that holds for a wish; NRT_INVALID, with a message, when it cannot
+ * be. */
+NRT_STATUS device_choose_size(const struct device_wish *wish, uint32_t arch,
+	uint32_t cores_per_device, uint32_t *ret_size);
 
 /* ---- request.c ---------------------------------------------------------------------------- */
 

@@ -141,9 +141,10 @@ static NRT_STATUS no_device(const char *root, int why)
 	log_error("NRT", "Cannot find Neuron devices. Machines that have them are instances of "
 			 "types such as trn2, inf2 or trn1.");
 	log_error("NRT", "How devices are found, and which settings choose them: "
-			 "docs/environment.md, \"Devices and cores\"");
-	log_error("NRT", "What was looked for, in which order: docs/conformance.md, \"Discovery "
-			 "and identity\"");
+			 "docs/environment.md, \"How devices are found\" (installed: in "
+			 "share/doc/ntrace)");
+	log_error("NRT", "What the vendor's library does, and what is different here: "
+			 "docs/conformance.md, \"Discovery and identity\"");
 	return NRT_INVALID;
 }
 
@@ -266,6 +267,8 @@ static const struct {
 	{ENODEV, "The neuron driver does not serve it; is it loaded?"},
 	{EBUSY, "The driver lets 16 processes use a device; end one of them"},
 	{EINVAL, "The last reset of the device failed; the kernel log has more"},
+	{EMFILE, "This process has as many files open as it may (`ulimit -n`)"},
+	{ENFILE, "The machine has as many files open as it may (fs.file-max)"},
 	{EINTR, "A signal ended the wait for its reset"},
 	{ENOTCONN, "The virtual device has died; start it again (ntrace-vdev)"},
 	{ECONNABORTED, "The virtual device has died; start it again (ntrace-vdev)"},

@@ -24,7 +24,7 @@ static const struct family {
 #define INSTANCE_FAMILY(word, number, arch, arch_name) {word, number, arch, arch_name},
 #define INSTANCE_SIZE(word, number)
 #define INSTANCE(type, devices, cores, product)
-#include "runtime/device/instances.def"
+#include "runtime/base/instances.def"
 #undef INSTANCE_FAMILY
 #undef INSTANCE_SIZE
 #undef INSTANCE
@@ -37,7 +37,7 @@ static const struct {
 #define INSTANCE_FAMILY(word, number, arch, arch_name)
 #define INSTANCE_SIZE(word, number) {word, number},
 #define INSTANCE(type, devices, cores, product)
-#include "runtime/device/instances.def"
+#include "runtime/base/instances.def"
 #undef INSTANCE_FAMILY
 #undef INSTANCE_SIZE
 #undef INSTANCE
@@ -50,7 +50,7 @@ static const struct {
 #define INSTANCE_FAMILY(word, number, arch, arch_name)
 #define INSTANCE_SIZE(word, number)
 #define INSTANCE(type, devices, cores, product) {type, devices, cores},
-#include "runtime/device/instances.def"
+#include "runtime/base/instances.def"
 #undef INSTANCE_FAMILY
 #undef INSTANCE_SIZE
 #undef INSTANCE
@@ -115,16 +115,6 @@ int identity_shape(const char *type, uint32_t *ret_devices, uint32_t *ret_cores,
 		return 0;
 	}
 	return -ENOENT;
-}
-
-void identity_list_types(char *ret, size_t size)
-{
-	size_t used = 0;
-
-	ret[0] = '\0';
-	for (size_t i = 0; i < COUNT(shapes) && used < size; i++)
-		used += (size_t)snprintf(
-			ret + used, size - used, "%s%s", i ? ", " : "", shapes[i].type);
 }
 
 uint32_t identity_routing(uint32_t family, uint32_t ret[64])

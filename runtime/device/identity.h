@@ -44,9 +44,6 @@ void identity_read(const struct device_system *s, struct identity *ret);
 int identity_shape(
 	const char *type, uint32_t *ret_devices, uint32_t *ret_cores, uint32_t *ret_arch);
 
-/* The types that identity_shape knows, "a, b, c", into size bytes. */
-void identity_list_types(char *ret, size_t size);
-
 /* Routing id of each device, where the driver does not say it: the order in which machines of the family
  * are wired.  How many there are; 0 when the family has no such order. */
 uint32_t identity_routing(uint32_t family, uint32_t ret[64]);

@@ -143,6 +143,7 @@ void owners_print(const struct device_system *s, uint32_t core)
 	};
 
 	if (device_ioctl(&s->query, NEURON_IOCTL_NC_PID_STATE_DUMP, &arg) == 0)
-		log_error(TAG, "The driver has printed the owners of core %u to the kernel log",
-			core);
+		log_error(TAG, "The %s has printed the owners of core %u to %s",
+			s->is_virtual ? "virtual device" : "driver", core,
+			s->is_virtual ? "standard error of ntrace-vdev" : "the kernel log");
 }

@@ -32,7 +32,8 @@
 
 /* ---- LNC size ----------------------------------------------------------------------------- */
 
-static void say_size(enum cores_fault fault, uint32_t size, uint32_t per_device)
+static void say_size(
+	enum cores_fault fault, uint32_t size, uint32_t per_device, const char *variable)
 {
 	if (fault == CORES_SIZE_TOO_LARGE)
 		error("Only LNC Size of 2 is supported, or 1, and not %u, on this instance", size);
@@ -42,26 +43,34 @@ static void say_size(enum cores_fault fault, uint32_t size, uint32_t per_device)
 			size, per_device);
 	else
 		error("LNC Size of %u is not a power of two", size);
+	if (!variable)
+		error("No size is set, and %u is the default; NEURON_LOGICAL_NC_CONFIG=1 fits any "
+		      "number of cores",
+			size);
+	else if (fault == CORES_SIZE_NOT_DIVISOR)
+		error("%s='%u' does not fit this machine; 1 does", variable, size);
+	else
+		error("%s='%u' is not 1 or 2", variable, size);
 	error("Failed to parse vnc config");
 }
 
-NRT_STATUS device_choose_size(
-	uint32_t wish, uint32_t arch, uint32_t cores_per_device, uint32_t *ret_size)
+NRT_STATUS device_choose_size(const struct device_wish *wish, uint32_t arch,
+	uint32_t cores_per_device, uint32_t *ret_size)
 {
 	uint32_t size = cores_default_size(arch, cores_per_device);
 	enum cores_fault fault;
 
-	if (wish && arch <= DEVICE_ARCH_V2) {
-		if (wish != size)
+	if (wish->lnc_size && arch <= DEVICE_ARCH_V2) {
+		if (wish->lnc_size != size)
 			say(LOG_LEVEL_WARN,
 				"LNC Size of %u is not used: this instance has no other than 1",
-				wish);
-	} else if (wish) {
-		size = wish;
+				wish->lnc_size);
+	} else if (wish->lnc_size) {
+		size = wish->lnc_size;
 	}
 	fault = cores_check_size(size, cores_per_device);
 	if (fault) {
-		say_size(fault, size, cores_per_device);
+		say_size(fault, size, cores_per_device, wish->lnc_variable);
 		return NRT_INVALID;
 	}
 	*ret_size = size;
@@ -75,8 +84,29 @@ static uint32_t device_of(const struct device_system *s, uint64_t physical)
 	return s->topology.first_index + (uint32_t)(physical / s->topology.cores_per_device);
 }
 
-static void say_fault(
-	const struct device_system *s, enum cores_fault fault, const struct cores_windows *w)
+/* Logical cores of the whole machine. */
+static uint32_t machine_cores(const struct device_system *s)
+{
+	return cores_logical(s->topology.device_count * s->topology.cores_per_device, s->lnc_size);
+}
+
+/* More than a process can have: in the unit of the variables, and what would do. */
+static void say_limit(const struct device_system *s, const struct device_wish *wish,
+	const struct cores_windows *w)
+{
+	uint32_t count = wish->core_count ? wish->core_count : machine_cores(s);
+
+	error("Requested are %s%u logical cores of %u physical ones each, %s; "
+	      "NEURON_RT_VISIBLE_CORES=0-%u takes what can be had of this machine",
+		wish->core_count ? "" : "all ", count, s->lnc_size,
+		wish->explicit_cores ? "by NEURON_RT_VISIBLE_CORES"
+		: wish->core_count   ? "by NEURON_RT_NUM_CORES"
+				     : "for no number is set",
+		cores_logical(w->reach, s->lnc_size) - 1);
+}
+
+static void say_fault(const struct device_system *s, enum cores_fault fault,
+	const struct device_wish *wish, const struct cores_windows *w)
 {
 	uint64_t last = (uint64_t)w->first + w->count - 1;
 
@@ -92,9 +122,14 @@ static void say_fault(
 			CORES_MAX, w->count);
 	else
 		log_error("TDRV",
-			"maximum supported number of devices is %u - the %u cores that are "
-			"requested reach beyond the first %u of the %u devices of this machine",
-			CORES_MAX_DEVICES, w->count, CORES_MAX_DEVICES, s->topology.device_count);
+			"maximum supported number of devices is %u - what is requested reaches "
+			"beyond the first %u of the %u devices of this machine",
+			CORES_MAX_DEVICES, CORES_MAX_DEVICES, s->topology.device_count);
+	if (fault == CORES_TOO_MANY || fault == CORES_TOO_MANY_DEVICES)
+		say_limit(s, wish, w);
+	if (fault == CORES_NOT_WHOLE && wish->core_count > machine_cores(s))
+		error("NEURON_RT_NUM_CORES='%u', and this machine has %u logical cores",
+			wish->core_count, machine_cores(s));
 }
 
 /* ---- windows ------------------------------------------------------------------------------ */
@@ -202,6 +237,12 @@ static bool say_misaligned(struct search *search)
 	return true;
 }
 
+/* None where more is asked for than the machine has, whoever else is there. */
+static bool has_windows(const struct cores_windows *w)
+{
+	return w->last >= w->first;
+}
+
 static void say_not_available(const struct search *search, const struct device_wish *wish, int rc)
 {
 	const struct cores_windows *w = search->windows;
@@ -210,7 +251,9 @@ static void say_not_available(const struct search *search, const struct device_w
 	uint32_t available = cores_logical(search->free, size);
 	char why[128];
 
-	if (rc == -EBUSY)
+	if (!has_windows(w))
+		(void)snprintf(why, sizeof(why), "this machine has %u", machine_cores(search->s));
+	else if (rc == -EBUSY)
 		(void)snprintf(why, sizeof(why), "cores busy, ret=%d", rc);
 	else if (rc == -EDOM)
 		(void)snprintf(why, sizeof(why),
@@ -235,7 +278,7 @@ static void ask_free(struct search *search)
 	struct core_map map;
 	uint32_t longest = 0;
 
-	if (w->last >= w->first)
+	if (has_windows(w))
 		return;
 	if (s->topology.simulated) {
 		search->free = w->reach;
@@ -261,7 +304,7 @@ static NRT_STATUS refuse(struct search *search, const struct device_wish *wish, 
 	if (rc == -EBUSY)
 		ask_free(search);
 	say_not_available(search, wish, rc);
-	if (rc == -EBUSY) {
+	if (rc == -EBUSY && has_windows(w)) {
 		owners_say(s, device_of(s, (uint32_t)w->first), device_of(s, last));
 		if (wish->explicit_cores)
 			owners_print(s, (uint32_t)w->first);
@@ -305,7 +348,7 @@ NRT_STATUS device_reserve(struct device_system *s, const struct device_wish *wis
 	struct search search = {.s = s, .windows = &windows};
 	enum cores_fault fault;
 	NRT_STATUS status =
-		device_choose_size(wish->lnc_size, machine.arch, machine.per_device, &s->lnc_size);
+		device_choose_size(wish, machine.arch, machine.per_device, &s->lnc_size);
 	int rc;
 
 	if (status)
@@ -313,7 +356,7 @@ NRT_STATUS device_reserve(struct device_system *s, const struct device_wish *wis
 	machine.size = s->lnc_size;
 	fault = cores_choose(&machine, &request, &windows);
 	if (fault) {
-		say_fault(s, fault, &windows);
+		say_fault(s, fault, wish, &windows);
 		return NRT_INVALID;
 	}
 	s->marks = (struct marks){.send = send_query, .context = s};

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/base/env.h"
+#include "runtime/base/instance.h"
 #include "runtime/device/identity.h"
 #include "runtime/log/log.h"
 #include "vmlinux/ioctl_table.h"
@@ -41,7 +42,7 @@ NRT_STATUS simulate_topology(const char *type, struct device_topology *ret)
 	char known[512];
 
 	if (identity_shape(type, &t.device_count, &t.cores_per_device, &t.arch) < 0) {
-		identity_list_types(known, sizeof(known));
+		instance_list_types(known, sizeof(known));
 		log_error(TAG,
 			ENV_FAKE_INSTANCE "='%.64s' is not an instance type that is known; "
 					  "these are: %s",

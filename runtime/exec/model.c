@@ -214,8 +214,10 @@ NRT_STATUS nrt_load(
 	status = check_load(neff_bytes, size, vnc_count, model);
 	if (!status)
 		status = choose_core(vnc, &nc);
-	if (!status && simulate_lacks(runtime_get()->devices, SIMULATE_MODEL))
+	if (!status && simulate_lacks(runtime_get()->devices, SIMULATE_MODEL)) {
 		status = NRT_INVALID;
+		nc = TRACE_NC_UNKNOWN; /* no core gets a ring for it */
+	}
 	if (!status)
 		status = check_device(runtime_core((int32_t)nc));
 	if (!status)
@@ -256,12 +258,6 @@ NRT_STATUS nrt_unload(nrt_model_t *model)
 
 /* ---- questions ---------------------------------------------------------------------------- */
 
-static NRT_STATUS no_place(const char *call)
-{
-	log_write(LOG_LEVEL_ERROR, TAG, call, "No place for the answer (NULL)");
-	return NRT_INVALID;
-}
-
 /* A number that is 1 for every model. */
 static NRT_STATUS answer_one(const char *call, const nrt_model_t *model, uint32_t *ret)
 {
@@ -270,7 +266,7 @@ static NRT_STATUS answer_one(const char *call, const nrt_model_t *model, uint32_
 
 	if (status)
 		return status;
-	status = ret ? object_get_for(call, model, OBJECT_MODEL, &o) : no_place(call);
+	status = ret ? object_get_for(call, model, OBJECT_MODEL, &o) : runtime_no_place(call);
 	if (!status) {
 		*ret = 1;
 		object_put(o);
@@ -303,7 +299,8 @@ NRT_STATUS nrt_get_model_info(const nrt_model_t *model, nrt_model_info_t *info, 
 
 	if (status)
 		return status;
-	status = info && info_size_out ? object_get(model, OBJECT_MODEL, &o) : no_place(__func__);
+	status = info && info_size_out ? object_get(model, OBJECT_MODEL, &o)
+				       : runtime_no_place(__func__);
 	if (!status && info_size_in < sizeof(*info)) {
 		log_error(TAG, "Size is < %zu", sizeof(*info));
 		status = NRT_INVALID;
@@ -357,7 +354,7 @@ NRT_STATUS nrt_get_model_tensor_info(nrt_model_t *model, nrt_tensor_info_array_t
 
 	if (status)
 		return status;
-	status = tensor_info ? object_get(model, OBJECT_MODEL, &o) : no_place(__func__);
+	status = tensor_info ? object_get(model, OBJECT_MODEL, &o) : runtime_no_place(__func__);
 	if (!status) {
 		nrt_tensor_info_array_t *a = describe(&((struct nrt_model *)o)->desc);
 

@@ -46,6 +46,27 @@ static NRT_STATUS give_memory(struct nrt_tensor *t, const struct device_core *co
 	return t->host ? NRT_SUCCESS : NRT_RESOURCE;
 }
 
+static NRT_STATUS check_new(
+	nrt_tensor_placement_t placement, const struct device_core *core, int vnc, size_t size)
+{
+	if (placement == NRT_TENSOR_PLACEMENT_VIRTUAL)
+		log_error(TAG, "Cannot allocate a tensor: placement VIRTUAL (%d) is not supported",
+			(int)placement);
+	else if (placement != NRT_TENSOR_PLACEMENT_DEVICE && placement != NRT_TENSOR_PLACEMENT_HOST)
+		log_error(
+			TAG, "Cannot allocate a tensor: there is no placement %d", (int)placement);
+	else if (!core)
+		log_error(TAG,
+			"Cannot allocate a tensor: there is no core %d; this process has %u, from "
+			"0",
+			vnc, device_logical_count(runtime_get()->devices));
+	else if (size == 0)
+		log_error(TAG, "Cannot allocate a tensor of 0 bytes");
+	else
+		return NRT_SUCCESS;
+	return NRT_INVALID;
+}
+
 static NRT_STATUS tensor_new(nrt_tensor_placement_t placement, int vnc, size_t size,
 	const char *name, struct nrt_tensor **ret)
 {
@@ -55,13 +76,9 @@ static NRT_STATUS tensor_new(nrt_tensor_placement_t placement, int vnc, size_t s
 	struct nrt_tensor *t;
 	NRT_STATUS status;
 
-	if (!core || size == 0 ||
-		(placement != NRT_TENSOR_PLACEMENT_DEVICE &&
-			placement != NRT_TENSOR_PLACEMENT_HOST)) {
-		log_error(TAG, "Cannot allocate a tensor: placement %d, core %d, %zu bytes",
-			(int)placement, vnc, size);
-		return NRT_INVALID;
-	}
+	status = check_new(placement, core, vnc, size);
+	if (status)
+		return status;
 	if (placement == NRT_TENSOR_PLACEMENT_DEVICE &&
 		simulate_lacks(runtime_get()->devices, SIMULATE_TENSOR))
 		return NRT_INVALID;

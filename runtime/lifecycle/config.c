@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/env_checks.h"
 #include "runtime/base/env_table.h"
 #include "runtime/log/log.h"
 
@@ -53,6 +54,12 @@ static const char *text_of(enum env_id id)
 	const char *text = getenv(env_row(id)->name);
 
 	return env_has_value(env_row(id), text) ? text : NULL;
+}
+
+static const char *lookup(void *context, enum env_id id)
+{
+	(void)context;
+	return text_of(id);
 }
 
 /* ---- one variable ------------------------------------------------------------------------- */
@@ -124,6 +131,7 @@ static void (*const putters[])(const char *, const struct env_value *, void *) =
 	[ENV_TEXT] = put_text,
 	[ENV_FLAG] = put_flag,
 	[ENV_NUMBER] = put_number,
+	[ENV_CORE_SIZE] = put_number,
 	[ENV_CORES] = put_cores,
 };
 
@@ -140,19 +148,27 @@ static void fill(const struct field *f, const struct setting *s, struct config *
 
 /* ---- all of them -------------------------------------------------------------------------- */
 
-/* More than one rank per proxy needs the barrier in hardware; whether an instance has it without being told
- * is not known here. */
-static NRT_STATUS check_barrier(const struct setting *s)
+/* What one variable asks of another. */
+static NRT_STATUS check_barrier(void)
 {
-	const struct setting *ranks = &s[ENV_ID_NEURON_RT_RANKS_PER_NETWORK_PROXY];
-	const struct setting *barrier = &s[ENV_ID_NEURON_RT_ENABLE_HW_EXECUTION_BARRIER];
+	enum env_id id = ENV_ID_NEURON_RT_RANKS_PER_NETWORK_PROXY;
+	char wrong[ENV_CHECK_BYTES];
 
-	if (!ranks->given || ranks->value.number <= 1 || !barrier->given || barrier->value.number)
+	if (!env_check(id, lookup, NULL, wrong, sizeof(wrong)))
 		return NRT_SUCCESS;
-	log_error(TAG, "%s=%" PRId64 " needs %s=1",
-		env_row(ENV_ID_NEURON_RT_RANKS_PER_NETWORK_PROXY)->name, ranks->value.number,
-		env_row(ENV_ID_NEURON_RT_ENABLE_HW_EXECUTION_BARRIER)->name);
+	log_error(TAG, "%s=%s %s", env_row(id)->name, text_of(id), wrong);
 	return NRT_INVALID;
+}
+
+static const char *size_variable(const struct setting *s)
+{
+	static const enum env_id ids[] = {
+		ENV_ID_NEURON_LOGICAL_NC_CONFIG, ENV_ID_NEURON_RT_VIRTUAL_CORE_SIZE};
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		if (s[ids[i]].given)
+			return env_row(ids[i])->name;
+	return NULL;
 }
 
 static NRT_STATUS read_all(struct setting s[ENV_COUNT], struct config *ret)
@@ -162,25 +178,60 @@ static NRT_STATUS read_all(struct setting s[ENV_COUNT], struct config *ret)
 
 	for (int i = 0; i < ENV_COUNT; i++)
 		status = worse(status, read_setting((enum env_id)i, &s[i]));
-	status = worse(status, check_barrier(s));
+	status = worse(status, check_barrier());
 	if (status)
 		return status;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		fill(&fields[i], &s[fields[i].id], &c);
+	c.lnc_variable = size_variable(s);
 	*ret = c;
 	return NRT_SUCCESS;
 }
 
-static void warn_of_names(void)
+static bool is_of_discovery(enum env_id id)
+{
+	return id == ENV_ID_NTRACE_DEVICE_ROOT || id == ENV_ID_NTRACE_ALLOW_DEVICE ||
+	       id == ENV_ID_NEURON_RT_FAKE_INSTANCE_TYPE;
+}
+
+static void say_names(enum log_level level, bool discovery_alone)
 {
 	for (char **e = environ; e && *e; e++) {
 		size_t len = strcspn(*e, "=");
 		const struct env_row *meant = env_meant(*e, len);
 
-		if (meant)
-			log_warn(TAG, "%.*s is not a variable of this library; did you mean %s?",
+		if (meant &&
+			(!discovery_alone || is_of_discovery((enum env_id)(meant - env_row(0)))))
+			log_write(level, TAG, __func__,
+				"%.*s is not a variable of this library; did you mean %s?",
 				(int)len, *e, meant->name);
 	}
+}
+
+void config_say_discovery_names(void)
+{
+	say_names(LOG_LEVEL_ERROR, true);
+}
+
+/* Who sets one of these waits for output that does not come. */
+static const struct {
+	enum env_id id;
+	const char *instead;
+} outputs[] = {
+	{ENV_ID_NEURON_RT_INSPECT_ENABLE, "no session begins and no profile is written"},
+	{ENV_ID_NEURON_RT_INSPECT_ON_FAIL, "no device profile is kept"},
+	{ENV_ID_NEURON_RT_DBG_DUMP_INPUTS_ON_ERR, "no inputs are kept"},
+	{ENV_ID_NEURON_RT_LOG_LOCATION, "messages go to the console alone"},
+};
+
+static const char *missing_output(enum env_id id, const struct setting *s)
+{
+	const char *text = text_of(id);
+
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
+		if (outputs[i].id == id && text && (s->value.number || strcasestr(text, "SYSLOG")))
+			return outputs[i].instead;
+	return NULL;
 }
 
 static void warn_of_values(const struct setting *s)
@@ -193,6 +244,9 @@ static void warn_of_values(const struct setting *s)
 		else if (s[i].given && row->kind == ENV_SIZES && s[i].value.ignored)
 			log_warn(TAG, "%s has more items than %" PRId64 "; the rest is ignored",
 				row->name, row->max);
+		else if (missing_output((enum env_id)i, &s[i]))
+			log_warn(TAG, "%s='%.200s' has no effect in this library: %s", row->name,
+				text_of((enum env_id)i), missing_output((enum env_id)i, &s[i]));
 		else if (s[i].given && row->use == ENV_ACCEPTED)
 			log_info(TAG, "%s has no effect in this library", row->name);
 	}
@@ -213,7 +267,7 @@ static NRT_STATUS read_config(bool warn, struct config *ret)
 	}
 	status = read_all(s, ret);
 	if (warn) {
-		warn_of_names();
+		say_names(LOG_LEVEL_WARN, false);
 		warn_of_values(s);
 	}
 	free(s);

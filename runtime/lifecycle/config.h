@@ -26,8 +26,9 @@ struct config {
 	const char *fake_instance;	   /* "" = none */
 	struct config_cores visible_cores; /* logical ones; they go before core_count */
 	uint32_t core_count;		   /* of NEURON_RT_NUM_CORES; 0 = all */
-	uint32_t
-		lnc_size; /* physical cores of a logical one; 0 = unset.  Not compared with the device */
+	uint32_t lnc_size; /* physical cores of a logical one; 0 = unset.  Not compared with the
+			      device */
+	const char *lnc_variable; /* which one it is from; NULL = unset */
 	bool reset_cores;
 	uint32_t exec_timeout_s;
 	const char *root_comm_id; /* NEURON_RT_ROOT_COMM_ID, for the log; "" = unset */
@@ -43,9 +44,12 @@ struct config_discovery {
 /* NRT_INVALID when one of the three is malformed; then that has been said in the log. */
 NRT_STATUS config_read_discovery(struct config_discovery *ret);
 
+/* Says, as errors, which variables look like misspelt ones of those three: why a device was not found. */
+void config_say_discovery_names(void);
+
 /* Checks every variable of the table.  The highest status of what was wrong, each said in the log; *ret is
- * written on success only.  Warns of misspelt names, of removed variables, and of values of which not all
- * is used. */
+ * written on success only.  Warns of misspelt names, of removed variables, of values of which not all
+ * is used, and of those that ask for output that there is none of here. */
 NRT_STATUS config_read(struct config *ret);
 
 /* The same without warnings, for calls that may come before nrt_init, and often. */

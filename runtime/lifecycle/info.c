@@ -37,7 +37,7 @@ NRT_STATUS nrt_get_version(nrt_version_t *ver, size_t size)
 		.rt_maintenance = VERSION_MAINTENANCE};
 
 	if (!ver)
-		return NRT_INVALID;
+		return runtime_no_place(__func__);
 	if (size < VERSION_MIN_SIZE) {
 		log_error(TAG, "Size is < %u", VERSION_MIN_SIZE);
 		return NRT_FAILURE;
@@ -64,7 +64,9 @@ static NRT_STATUS look_up(uint32_t *ret_visible, uint32_t *ret_total)
 						 .fake_instance = c.fake_instance},
 			&t);
 	if (!status)
-		status = device_choose_size(c.lnc_size, t.arch, t.cores_per_device, &size);
+		status = device_choose_size(&(struct device_wish){.lnc_size = c.lnc_size,
+						    .lnc_variable = c.lnc_variable},
+			t.arch, t.cores_per_device, &size);
 	if (status)
 		return status;
 	*ret_total = cores_logical(t.device_count * t.cores_per_device, size);
@@ -80,7 +82,7 @@ NRT_STATUS nrt_get_total_vnc_count(uint32_t *vnc_count)
 	NRT_STATUS status = NRT_SUCCESS;
 
 	if (!vnc_count)
-		return NRT_INVALID;
+		return runtime_no_place(__func__);
 	if (total == 0)
 		status = look_up(&visible, &total);
 	if (!status)
@@ -99,7 +101,7 @@ NRT_STATUS nrt_get_visible_vnc_count(uint32_t *vnc_count)
 	NRT_STATUS status = NRT_SUCCESS;
 
 	if (!vnc_count)
-		return NRT_INVALID;
+		return runtime_no_place(__func__);
 	if (visible == 0)
 		status = look_up(&visible, &total);
 	if (!status)

@@ -57,7 +57,11 @@ static NRT_STATUS find_devices(struct init *i)
 	place = (struct device_place){
 		.root = c.root, .allow_real = c.allow_device, .fake_instance = c.fake_instance};
 	status = device_new(&place, &i->r->devices);
-	return status ? status : device_find(i->r->devices);
+	if (!status)
+		status = device_find(i->r->devices);
+	if (status)
+		config_say_discovery_names();
+	return status;
 }
 
 static void lose_devices(struct init *i)
@@ -109,6 +113,7 @@ static NRT_STATUS allocate_cores(struct init *i)
 		.first_core = c->visible_cores.first,
 		.core_count = c->visible_cores.count ? c->visible_cores.count : c->core_count,
 		.lnc_size = c->lnc_size,
+		.lnc_variable = c->lnc_variable,
 	};
 	NRT_STATUS status;
 
@@ -194,13 +199,19 @@ static NRT_STATUS watch_forks(struct init *i)
 	return NRT_FAILURE;
 }
 
+static uint32_t announce_flags(const struct device_system *s)
+{
+	return (s->is_virtual ? ANNOUNCE_F_VIRTUAL : 0) |
+	       (s->topology.simulated ? ANNOUNCE_F_SIMULATED : 0);
+}
+
 /* Without an agent the runtime works all the same. */
 static NRT_STATUS start_tracing(struct init *i)
 {
 	int rc = trace_open();
 
 	if (rc == 0)
-		rc = trace_service_start(i->r->devices->is_virtual);
+		rc = trace_service_start(announce_flags(i->r->devices));
 	if (rc < 0)
 		log_warn(TAG, "Not traced: %s (%s=%s)", strerror(-rc), ANNOUNCE_ENV,
 			getenv(ANNOUNCE_ENV) ? getenv(ANNOUNCE_ENV) : "");

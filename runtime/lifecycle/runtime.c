@@ -28,6 +28,12 @@ struct device_core *runtime_core(int32_t vnc)
 	return &d->cores[cores_physical((uint32_t)vnc, d->lnc_size)];
 }
 
+NRT_STATUS runtime_no_place(const char *call)
+{
+	log_write(LOG_LEVEL_ERROR, TAG, call, "No place for the answer (NULL)");
+	return NRT_INVALID;
+}
+
 /* ---- nrt_init ----------------------------------------------------------------------------- */
 
 static void say_in(const struct runtime *r)

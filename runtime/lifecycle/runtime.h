@@ -35,4 +35,7 @@ const struct runtime *runtime_get(void);
  * api_enter and api_leave. */
 struct device_core *runtime_core(int32_t vnc);
 
+/* Says for a call that it was given no place for its answer; NRT_INVALID.  Any state. */
+NRT_STATUS runtime_no_place(const char *call);
+
 #endif

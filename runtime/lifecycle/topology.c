@@ -29,16 +29,33 @@ static NRT_STATUS enter(const char *call, bool has_places)
 
 	if (status || has_places)
 		return status;
-	log_write(LOG_LEVEL_ERROR, TAG, call, "No place for the answer (NULL)");
+	status = runtime_no_place(call);
 	api_leave();
-	return NRT_INVALID;
+	return status;
 }
 
-static NRT_STATUS status_of(int rc, const char *call, const char *what, int device)
+static bool is_device(const struct device_system *s, int number)
 {
+	return number >= (int)s->topology.first_index &&
+	       number < (int)(s->topology.first_index + s->topology.device_count);
+}
+
+/* What became of a question about a device, said when it has no answer. */
+static NRT_STATUS status_of(
+	const struct device_system *s, int rc, const char *call, const char *what, int device)
+{
+	const struct device_topology *t = &s->topology;
+
 	if (rc == 0)
 		return NRT_SUCCESS;
-	log_write(LOG_LEVEL_ERROR, TAG, call, "%s of nd%d: %s", what, device, device_strerror(rc));
+	if (is_device(s, device))
+		log_write(LOG_LEVEL_ERROR, TAG, call, "%s of nd%d: %s", what, device,
+			device_strerror(rc));
+	else
+		log_write(LOG_LEVEL_ERROR, TAG, call,
+			"%s of device %d: there is none with this number, this machine has %u, "
+			"from %u",
+			what, device, t->device_count, t->first_index);
 	return rc == -ENODEV ? NRT_INVALID : NRT_FAILURE;
 }
 
@@ -93,12 +110,6 @@ NRT_STATUS nrt_get_instance_info(nrt_instance_info_t *info, size_t instance_info
 
 /* ---- devices ------------------------------------------------------------------------------ */
 
-static bool is_device(const struct device_system *s, int number)
-{
-	return number >= (int)s->topology.first_index &&
-	       number < (int)(s->topology.first_index + s->topology.device_count);
-}
-
 NRT_STATUS nrt_host_device_id_get(int neuron_dev, uint32_t *host_device_id)
 {
 	NRT_STATUS status = enter(__func__, host_device_id != NULL);
@@ -109,7 +120,7 @@ NRT_STATUS nrt_host_device_id_get(int neuron_dev, uint32_t *host_device_id)
 		return status;
 	rc = is_device(s, neuron_dev) ? device_host_id(s, (uint32_t)neuron_dev, host_device_id)
 				      : -ENODEV;
-	status = status_of(rc, __func__, "No host number", neuron_dev);
+	status = status_of(s, rc, __func__, "No host number", neuron_dev);
 	api_leave();
 	return status;
 }
@@ -117,12 +128,13 @@ NRT_STATUS nrt_host_device_id_get(int neuron_dev, uint32_t *host_device_id)
 NRT_STATUS nrt_host_device_id_rid_map_get(uint32_t *count, uint32_t *host_did_to_rid_map)
 {
 	NRT_STATUS status = enter(__func__, count && host_did_to_rid_map);
+	struct device_system *s = runtime_get()->devices;
 	struct device_routing routing;
 
 	if (status)
 		return status;
-	status = status_of(
-		device_routing(runtime_get()->devices, &routing), __func__, "No routing ids", -1);
+	status = status_of(s, device_routing(s, &routing), __func__, "No routing ids",
+		(int)s->topology.first_index);
 	if (!status) {
 		*count = *count < routing.count ? *count : routing.count;
 		memcpy(host_did_to_rid_map, routing.rid, *count * sizeof(routing.rid[0]));
@@ -158,7 +170,7 @@ int nec_get_device_pci_bdf(
 	s = runtime_get()->devices;
 	if (is_device(s, neuron_dev))
 		rc = device_pci_place(s, (uint32_t)neuron_dev, &place);
-	if (!status_of(rc, __func__, "No PCI place", neuron_dev)) {
+	if (!status_of(s, rc, __func__, "No PCI place", neuron_dev)) {
 		*domain = place.domain;
 		*bus_num = place.bus;
 		*pci_slot = place.slot;
@@ -202,7 +214,7 @@ static bool enter_routing(const char *call, int device, struct device_routing *r
 	if (enter(call, true))
 		return false;
 	s = runtime_get()->devices;
-	if (!status_of(is_device(s, device) ? device_routing(s, ret) : -ENODEV, call,
+	if (!status_of(s, is_device(s, device) ? device_routing(s, ret) : -ENODEV, call,
 		    "No routing ids", device))
 		return true;
 	api_leave();

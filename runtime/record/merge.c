@@ -242,6 +242,7 @@ static void fill_result(struct merger *m)
 	r->ended = s->ended;
 	r->end = s->end;
 	r->is_virtual = s->is_virtual;
+	r->is_simulated = s->is_simulated;
 	r->counted = s->counter_count > 0;
 	r->is_cut = s->header.info.is_cut;
 	r->begin_ns = clock_map_real(&s->clock, s->clock.begin);

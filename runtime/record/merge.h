@@ -79,7 +79,7 @@ struct merge_result {
 	uint64_t seq_gaps; /* kernel records missing by sequence number */
 	bool balanced;	   /* every stage's identity holds */
 	bool ended;	   /* the recorder stopped in order: nothing is missing behind its end */
-	bool is_virtual;
+	bool is_virtual, is_simulated;
 	bool is_cut;	    /* made by rec cut */
 	bool in_work;	    /* still being written: this is what there was so far */
 	struct rec_end end; /* zero without a REC_END */

@@ -242,6 +242,7 @@ static void add_header(Ntff__NtraceInfo *m, const struct session *l)
 	m->host = text(h->host);
 	m->kernel = text(h->kernel);
 	m->virtual_device = l->is_virtual;
+	m->simulated = l->is_simulated;
 	m->hooks = (char **)h->hooks;
 	while (h->hooks && h->hooks[m->n_hooks])
 		m->n_hooks++;

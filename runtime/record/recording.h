@@ -69,11 +69,13 @@ struct rec_device {
 	uint32_t is_virtual; /* 1 = ntrace-vdev */
 };
 
+#define REC_SIMULATED 2u /* a runtime without any device: virtual as well */
+
 /* A process that is traced.  One row per source of a runtime, and one with source = kernel for the
  * command itself. */
 struct rec_process {
-	uint32_t pid; /* initial pid namespace (as the recorder sees it) */
-	uint32_t is_virtual;
+	uint32_t pid;	     /* initial pid namespace (as the recorder sees it) */
+	uint32_t is_virtual; /* 1 = ntrace-vdev, REC_SIMULATED */
 	char comm[16];
 };
 

@@ -245,6 +245,7 @@ static int take_process(struct session *s, const struct rec_frame *f, const uint
 		return session_invalid(s);
 	memcpy(&p, payload, sizeof(p));
 	s->is_virtual |= p.is_virtual != 0;
+	s->is_simulated |= p.is_virtual == REC_SIMULATED;
 	s->has_runtime |= runtime;
 	if (source->settled || p.pid == 0)
 		return 0;

@@ -32,9 +32,10 @@ struct announce_msg {
 	uint32_t magic;
 	uint32_t kind;
 	uint32_t ring_capacity; /* in ENABLE: records per ring the agent wishes, 0 = default */
-	uint32_t flags;		/* in HELLO: bit 0 = virtual device */
+	uint32_t flags;		/* in HELLO: ANNOUNCE_F_* */
 };
 
-#define ANNOUNCE_F_VIRTUAL 1u
+#define ANNOUNCE_F_VIRTUAL 1u	/* no real device */
+#define ANNOUNCE_F_SIMULATED 2u /* none at all; with the former */
 
 #endif

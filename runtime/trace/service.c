@@ -92,11 +92,9 @@ static int connect_to(const char *name, uint64_t end)
 	return fd;
 }
 
-static int send_hello(int sock, int control_fd, bool is_virtual)
+static int send_hello(int sock, int control_fd, uint32_t flags)
 {
-	struct announce_msg msg = {.magic = ANNOUNCE_MAGIC,
-		.kind = ANNOUNCE_HELLO,
-		.flags = is_virtual ? ANNOUNCE_F_VIRTUAL : 0};
+	struct announce_msg msg = {.magic = ANNOUNCE_MAGIC, .kind = ANNOUNCE_HELLO, .flags = flags};
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
@@ -178,7 +176,7 @@ static int await_answer(int sock, uint64_t end)
 }
 
 /* Connects, says hello, waits, all within ANNOUNCE_TIMEOUT_MS.  The result of trace_service_start. */
-static int announce(const char *name, bool is_virtual)
+static int announce(const char *name, uint32_t flags)
 {
 	_cleanup_close_ int control_fd = trace_control_fd();
 	uint64_t end = clock_boot().ns + ANNOUNCE_TIMEOUT_MS * 1000000ull;
@@ -191,7 +189,7 @@ static int announce(const char *name, bool is_virtual)
 		return sock;
 	rc = kept_fd_adopt(&service.sock, sock);
 	if (rc == 0)
-		rc = send_hello(service.sock.fd, control_fd, is_virtual);
+		rc = send_hello(service.sock.fd, control_fd, flags);
 	if (rc == 0)
 		rc = await_answer(service.sock.fd, end);
 	if (rc <= 0)
@@ -257,7 +255,7 @@ static int spawn(void)
 	return 0;
 }
 
-int trace_service_start(bool is_virtual)
+int trace_service_start(uint32_t flags)
 {
 	const char *name = getenv(ANNOUNCE_ENV);
 	int rc = 1;
@@ -265,7 +263,7 @@ int trace_service_start(bool is_virtual)
 	pthread_mutex_lock(&service.lock);
 	if (!service.running) {
 		if (!kept_fd_valid(&service.sock))
-			rc = name && *name ? announce(name, is_virtual) : 0;
+			rc = name && *name ? announce(name, flags) : 0;
 		if (rc > 0 && spawn() < 0) {
 			trace_unsubscribe(CTL_SUB_AGENT);
 			kept_fd_close(&service.sock);

@@ -108,7 +108,7 @@ int trace_control_fd(void);
  * 1 = an agent listens, 0 = no socket in the environment, or the agent does not want us; -errno = it
  * could not be reached or did not answer in time.
  */
-int trace_service_start(bool is_virtual);
+int trace_service_start(uint32_t flags);
 
 /* Ends and joins the thread; the enable word stays as it is. */
 void trace_service_stop(void);

@@ -52,7 +52,7 @@ static void fill_attr(fuse_ino_t ino, const struct vdev_node *node, struct stat 
 
 	*st = (struct stat){
 		.st_ino = ino,
-		.st_mode = modes[node->kind],
+		.st_mode = node->hidden ? S_IFREG | 0400 : modes[node->kind],
 		.st_nlink = node->kind == VDEV_NODE_DIR ? 2 : 1,
 		.st_uid = getuid(),
 		.st_gid = getgid(),

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/instance.h"
+
 #define MAX_MEMORY (64ull << 30) /* the address space of one HBM here */
-#define MAX_INSTANCE_ID 64u	 /* it becomes part of file names */
 
 enum option_key {
 	KEY_ROOT = 'r',
@@ -35,14 +36,16 @@ const struct argp_option vdev_option_table[] = {
 	{"quiet", KEY_QUIET, NULL, 0, "No banner", 0},
 	{NULL, 0, NULL, 0, "The machine:", 1},
 	{"instance", KEY_INSTANCE, "TYPE", 0,
-		"Instance type, such as trn1.32xlarge, inf2.48xlarge, trn2.48xlarge: sets "
-		"generation and devices",
+		"Instance type, such as trn1.32xlarge, inf2.48xlarge, trn2.48xlarge "
+		"(ntrace-vdev(1) "
+		"has all): sets generation and devices",
 		0},
 	{"arch", KEY_ARCH, "v2|v3|v4", 0, "Generation (default v3)", 0},
 	{"devices", KEY_DEVICES, "N", 0, "Devices, 1 to 64 (default 1)", 0},
 	{"cores", KEY_CORES, "N", 0, "NeuronCores per device, 1 to 8 (default: v2 2, v3 and v4 8)",
 		0},
-	{"instance-id", KEY_INSTANCE_ID, "ID", 0, "Instance id (default i-virtual)", 0},
+	{"instance-id", KEY_INSTANCE_ID, "ID", 0,
+		"Instance id (default i-virtual, which stands for none)", 0},
 	{"memory", KEY_MEMORY, "BYTES[K|M|G]", 0, "Memory per device (default 1G, at most 64G)", 0},
 	{"latency", KEY_LATENCY, "US", 0, "Microseconds before each launch (default 0)", 0},
 	{NULL, 0, NULL, 0, "The driver:", 2},
@@ -162,17 +165,13 @@ static const char *set_instance(struct vdev_choice *c, const char *value)
 	return want;
 }
 
+/* Another one would not be taken by those who read it. */
 static const char *set_instance_id(struct vdev_choice *c, const char *value)
 {
-	static const char allowed[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-	size_t length = strlen(value);
-
 	c->options.config.instance_id = value;
-	if (length == 0 || length > MAX_INSTANCE_ID || value[0] == '.' ||
-		strspn(value, allowed) != length)
-		return "an id of at most 64 letters, digits, '-', '_', '.' (not the first)";
-	return NULL;
+	return instance_is_id(value) && strlen(value) < INSTANCE_ID_BYTES
+		       ? NULL
+		       : "an id of EC2: " INSTANCE_ID_FORM ", 64 bytes at most";
 }
 
 static const char *set_memory(struct vdev_choice *c, const char *value)

@@ -71,7 +71,7 @@ static const struct vdev_instance instances[] = {
 #define INSTANCE_FAMILY(word, number, arch, arch_name)
 #define INSTANCE_SIZE(word, number)
 #define INSTANCE(type, devices, cores, product) {type, &families[product], devices},
-#include "runtime/device/instances.def"
+#include "runtime/base/instances.def"
 #undef INSTANCE_FAMILY
 #undef INSTANCE_SIZE
 #undef INSTANCE
@@ -80,8 +80,8 @@ static const struct vdev_instance instances[] = {
 /* ---- drivers ----------------------------------------------------------------------------- */
 
 static const struct vdev_driver drivers[] = {
-	{"2.24", "2.24.7.0", 3, 0},
-	{"2.30", "2.30.2.0", 4, 1},
+	{"2.24", "2.24.7.0", 3, 0, true},
+	{"2.30", "2.30.2.0", 4, 1, false},
 };
 
 /* ---- look-ups ---------------------------------------------------------------------------- */

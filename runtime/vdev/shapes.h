@@ -52,6 +52,7 @@ struct vdev_driver {
 	const char *version; /* what sysfs shows */
 	uint32_t newest_arch;
 	uint32_t newest_core_map; /* mapping version, on V3 */
+	bool hides_core_count;	  /* shows it to root alone */
 };
 
 /* NULL when there is none of that name. */

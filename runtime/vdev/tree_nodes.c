@@ -203,6 +203,8 @@ static int add_files(struct vdev_tree *tree, uint64_t parent, const struct file_
 		if (!ino)
 			return -ENOMEM;
 		tree->nodes[ino - 1].text = rows[i].text;
+		tree->nodes[ino - 1].hidden = rows[i].text == text_core_count &&
+					      tree->vdev->config.driver->hides_core_count;
 		tree->nodes[ino - 1].device = device;
 		tree->nodes[ino - 1].core = core;
 	}

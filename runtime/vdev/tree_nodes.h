@@ -18,6 +18,7 @@ struct vdev_node {
 	char name[32];
 	uint64_t parent; /* inode number */
 	enum vdev_node_kind kind;
+	bool hidden;	       /* root's alone */
 	unsigned device, core; /* what the text is about */
 	char *(*text)(struct vdev *vdev, const struct vdev_node *node, size_t *ret_size);
 };

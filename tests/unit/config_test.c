@@ -104,6 +104,8 @@ static const struct kind_case {
 	[ENV_TRUTH] = {{{"0", "1", "TRUE", "false"}, {"2", "-1", "T", "TRUE ", "maybe", "10"}}},
 	[ENV_NUMBER] = {{{"MIN", "MAX"}, {"MIN-1", "MAX+1", "many", "1x", " 1", "+1", "1 ", "0x1",
 						 "1.5", "99999999999999999999", "-"}}},
+	[ENV_CORE_SIZE] = {{{"1", "2", "3", "MAX"},
+		{"0", "MIN-1", "MAX+1", "two", "1x", " 1", "-1", "99999999999999999999"}}},
 	[ENV_CLAMPED] = {{{"0", "MIN", "MAX", "MAX+1", "4294967295"},
 		{"-1", "4294967296", "many", "1x", " 1", "99999999999999999999"}}},
 	[ENV_POWER] = {{{"MIN", "MAX", "2", "1024"},
@@ -239,6 +241,14 @@ TEST("config: warnings name what is misspelt, removed or too long", "[config]")
 	static const struct {
 		const char *name, *value, *said;
 	} rows[] = {
+		{"NEURON_RT_INSPECT_ENABLE", "1",
+			"NEURON_RT_INSPECT_ENABLE='1' has no effect in this library: no session "
+			"begins and no profile is written\n"},
+		{"NEURON_RT_INSPECT_ON_FAIL", "1", "no device profile is kept\n"},
+		{"NEURON_RT_DBG_DUMP_INPUTS_ON_ERR", "2", "no inputs are kept\n"},
+		{"NEURON_RT_LOG_LOCATION", "syslog", "messages go to the console alone\n"},
+		{"NEURON_RT_LOG_LOCATION", "console", ""},
+		{"NEURON_RT_INSPECT_ENABLE", "0", ""},
 		{"NEURON_RT_INSPEC_ENABLE", "1",
 			"NEURON_RT_INSPEC_ENABLE is not a variable of this library; did you mean "
 			"NEURON_RT_INSPECT_ENABLE?\n"},
@@ -364,6 +374,12 @@ TEST("config: the size of a logical core has two names, and NEURON_LOGICAL_NC_CO
 		test_info("%zu: '%s'", i, said);
 		CHECK_EQ(status, rows[i].status);
 		CHECK_EQ(c.lnc_size, rows[i].size);
+		if (rows[i].status)
+			CHECK(strstr(said, "' is not 1 or 2\n"));
+		else if (rows[i].size)
+			CHECK_STR(c.lnc_variable, rows[i].newer && *rows[i].newer
+							  ? "NEURON_LOGICAL_NC_CONFIG"
+							  : "NEURON_RT_VIRTUAL_CORE_SIZE");
 		CHECK_EQ(strstr(said, "Failed to parse vnc config") != NULL,
 			rows[i].status != NRT_SUCCESS);
 		free(said);

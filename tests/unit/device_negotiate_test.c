@@ -118,7 +118,7 @@ TEST("identity: an instance type has devices, cores and an architecture", "[devi
 	uint32_t devices = 0, cores = 0, arch = 0;
 	char known[512];
 
-	identity_list_types(known, sizeof(known));
+	instance_list_types(known, sizeof(known));
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		test_info("%s", rows[i].type);
 		REQUIRE_EQ(identity_shape(rows[i].type, &devices, &cores, &arch), 0);
@@ -129,7 +129,7 @@ TEST("identity: an instance type has devices, cores and an architecture", "[devi
 	}
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
 		CHECK_EQ(identity_shape(unknown[i], &devices, &cores, &arch), -ENOENT);
-	identity_list_types(known, 8);
+	instance_list_types(known, 8);
 	CHECK_STR(known, "trn1.2x");
 }
 

@@ -32,7 +32,7 @@ static int each_kind(void *arg)
 			"a list like 512,4096 of up to 16 32-bit numbers", "1-17"},
 		{"NEURON_RT_INSPECT_DEVICE_PROFILE", "always", "one of 0 1 model session",
 			"session"},
-		{"NEURON_LOGICAL_NC_CONFIG", "two", "a number from 1 to 4294967295", "1"},
+		{"NEURON_LOGICAL_NC_CONFIG", "two", "1 or 2", "1"},
 	};
 	struct place *p = arg;
 	char text[512];

@@ -66,6 +66,44 @@ TEST("nrt_init: no device is said with what to do and where to read", "[nrt]")
 	place_close(&p);
 }
 
+static int misspelt(void *arg)
+{
+	static const char *const rows[][2] = {
+		{"NTRACE_DEVICE_ROT", "NTRACE_DEVICE_ROOT"},
+		{"NTRACE_ALLOW_DEVICES", "NTRACE_ALLOW_DEVICE"},
+		{"NEURON_RT_FAKE_INSTANCE_TYP", "NEURON_RT_FAKE_INSTANCE_TYPE"},
+	};
+	struct place *p = arg;
+	char text[160], *all;
+
+	WANT(enter(p) == 0);
+	for (size_t i = 0; i < 3; i++) {
+		WANT(setenv(rows[i][0], "1", 1) == 0);
+		WANT_STATUS(init(), NRT_INVALID);
+		snprintf(text, sizeof(text),
+			"%s is not a variable of this library; did you mean %s?\n", rows[i][0],
+			rows[i][1]);
+		WANT(said(p, text));
+		WANT(unsetenv(rows[i][0]) == 0);
+	}
+	WANT(setenv("NEURON_RT_NUM_CORE", "1", 1) == 0); /* not why there is no device */
+	WANT_STATUS(init(), NRT_INVALID);
+	all = program_text(p->log.s);
+	WANT(all && !strstr(all, "did you mean"));
+	free(all);
+	return 0;
+}
+
+TEST("nrt_init: without a device a misspelt name of what chooses it is an error", "[nrt]")
+{
+	struct place p;
+
+	REQUIRE_LIBRARY();
+	REQUIRE(place_open(&p));
+	CHECK_EQ(scratch_child(misspelt, &p), 0);
+	place_close(&p);
+}
+
 static int many_devices(void *arg)
 {
 	struct place *p = arg;

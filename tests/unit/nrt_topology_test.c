@@ -130,10 +130,12 @@ static int devices(void *arg)
 	}
 	WANT(bus[0] != bus[1] && bus[1] != bus[2]);
 	WANT_STATUS(lib.nrt_host_device_id_get(3, &id), NRT_INVALID);
-	WANT(said(p, "No host number of nd3"));
+	WANT(said(p, "No host number of device 3: there is none with this number, this "
+		     "machine has 3, from 0"));
 	WANT_STATUS(lib.nrt_host_device_id_get(-1, &id), NRT_INVALID);
 	WANT_STATUS(lib.nrt_host_device_id_get(0, NULL), NRT_INVALID);
 	WANT(lib.nec_get_device_pci_bdf(3, &domain, bus, &slot, &function) == -1);
+	WANT(said(p, "No PCI place of device 3: there is none with this number"));
 	WANT(lib.nec_get_device_pci_bdf(-1, &domain, bus, &slot, &function) == -1);
 	WANT(lib.nec_get_device_pci_bdf(0, NULL, bus, &slot, &function) == -1);
 
@@ -151,7 +153,9 @@ static int devices(void *arg)
 	WANT(count == 1 && map[1] == 77);
 	WANT_STATUS(lib.nrt_host_device_id_rid_map_get(NULL, map), NRT_INVALID);
 	WANT(lib.nec_mla_idx_to_rid(0, 3) == -1 && lib.nec_mla_idx_to_rid(0, -1) == -1);
-	WANT(lib.nec_mla_idx_to_rid(3, 0) == -1 && lib.nec_rid_to_mla_idx(-1, 0) == -1);
+	WANT(lib.nec_mla_idx_to_rid(3, 0) == -1);
+	WANT(said(p, "No routing ids of device 3: there is none with this number"));
+	WANT(lib.nec_rid_to_mla_idx(-1, 0) == -1);
 	WANT(lib.nec_rid_to_mla_idx(0, 63) == -1 && lib.nec_rid_to_mla_idx(0, -1) == -1);
 	WANT(!lib.nec_is_mla_available(0, 3) && !lib.nec_is_mla_available(3, 0));
 	WANT(!lib.nec_is_mla_available(-1, 0));

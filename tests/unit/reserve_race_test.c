@@ -144,7 +144,7 @@ static void compete(const struct device_wish *wish)
 TEST("reserve: of two processes that want the same cores one wins, and the other names it",
 	"[reserve][vdev]")
 {
-	compete(&(struct device_wish){true, 1, 2, 2});
+	compete(&(struct device_wish){true, 1, 2, 2, NULL});
 }
 
 TEST("reserve: of two processes that want all cores one wins, and the other names it",

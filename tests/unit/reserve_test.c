@@ -93,17 +93,18 @@ static void with_occupied(
 	place_close(&p);
 }
 
-#define NUMBER(n)              \
-	{                      \
-		false, 0, n, 0 \
-	}
-#define NUMBER_OF(n, size)        \
-	{                         \
-		false, 0, n, size \
-	}
-#define RANGE(first, n, size)        \
+#define LNC "NEURON_LOGICAL_NC_CONFIG"
+#define NUMBER(n)                    \
 	{                            \
-		true, first, n, size \
+		false, 0, n, 0, NULL \
+	}
+#define NUMBER_OF(n, size)             \
+	{                              \
+		false, 0, n, size, LNC \
+	}
+#define RANGE(first, n, size)             \
+	{                                 \
+		true, first, n, size, LNC \
 	}
 
 TEST("reserve: the first window that is free and begins a logical core is taken", "[reserve][vdev]")
@@ -140,7 +141,9 @@ TEST("reserve: cores that are busy are said as the vendor says it", "[reserve][v
 		{0x55, NUMBER_OF(8, 1), NRT_FAILURE, 0, 0,
 			"Requested:8 Available:1 Logical Core size 1 (cores busy, ret=-16)\n"},
 		{0, NUMBER(8), NRT_FAILURE, 0, 0,
-			"Requested:8 Available:4 Logical Core size 2 (cores busy, ret=-16)\n"},
+			"Requested:8 Available:4 Logical Core size 2 (this machine has 4)\n"},
+		{0x01, NUMBER(8), NRT_FAILURE, 0, 0,
+			"Requested:8 Available:3 Logical Core size 2 (this machine has 4)\n"},
 		{0x10, RANGE(1, 3, 2), NRT_FAILURE, 0, 0,
 			"Logical Neuron Core(s) not available - Requested:lnc1-lnc3 Available:1 "
 			"Logical Core size:2 (cores busy, ret=-16)\n"},
@@ -165,12 +168,56 @@ TEST("reserve: what cannot be is said before the driver is asked", "[reserve][vd
 			"maximum supported number of core is 256 - received 512 cores\n"},
 		{0, NUMBER_OF(1, 4), NRT_INVALID, 0, 0, "Only LNC Size of 2 is supported"},
 		{0, NUMBER_OF(1, 4), NRT_INVALID, 0, 0, "Failed to parse vnc config\n"},
+		{0, NUMBER_OF(1, 4), NRT_INVALID, 0, 0,
+			"NEURON_LOGICAL_NC_CONFIG='4' is not 1 or 2\n"},
+		{0, NUMBER(5), NRT_INVALID, 0, 0,
+			"NEURON_RT_NUM_CORES='5', and this machine has 4 logical cores\n"},
+		{0, NUMBER(256), NRT_INVALID, 0, 0,
+			"Requested are 256 logical cores of 2 physical ones each, by "
+			"NEURON_RT_NUM_CORES; NEURON_RT_VISIBLE_CORES=0-3 takes what can be had of "
+			"this machine\n"},
 		{0, NUMBER_OF(1, 3), NRT_INVALID, 0, 0, "LNC Size of 3 is not a power of two\n"},
 	};
 
 	if (device_lacks())
 		SKIP(device_lacks());
 	try_rows(one_device, rows, sizeof(rows) / sizeof(rows[0]));
+}
+
+TEST("reserve: a default size that does not fit is said with one that does", "[reserve][vdev]")
+{
+	static const char *const options[] = {"--cores=5", "--devices=2", NULL};
+	static const struct row rows[] = {
+		{0, NUMBER(0), NRT_INVALID, 0, 0,
+			"No size is set, and 2 is the default; NEURON_LOGICAL_NC_CONFIG=1 fits any "
+			"number of cores\n"},
+		{0, NUMBER_OF(0, 2), NRT_INVALID, 0, 0,
+			"NEURON_LOGICAL_NC_CONFIG='2' does not fit this machine; 1 does\n"},
+		{0, NUMBER_OF(0, 1), NRT_SUCCESS, 0, 10, NULL},
+	};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	try_rows(options, rows, sizeof(rows) / sizeof(rows[0]));
+}
+
+TEST("reserve: cores beyond the first 32 devices are counted as the variables count them",
+	"[reserve][vdev]")
+{
+	static const char *const options[] = {"--devices=40", "--cores=2", "--memory=1M", NULL};
+	static const struct row rows[] = {
+		{0, NUMBER(0), NRT_INVALID, 0, 0,
+			"Requested are all 40 logical cores of 2 physical ones each, for no number "
+			"is set; NEURON_RT_VISIBLE_CORES=0-31 takes what can be had"},
+		{0, RANGE(32, 2, 0), NRT_INVALID, 0, 0,
+			"Requested are 2 logical cores of 2 physical ones each, by "
+			"NEURON_RT_VISIBLE_CORES; NEURON_RT_VISIBLE_CORES=0-31 takes"},
+		{0, RANGE(0, 32, 0), NRT_SUCCESS, 0, 64, NULL},
+	};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	try_rows(options, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
 TEST("reserve: on V2 the LNC size is 1, and any number of cores can be asked for",
@@ -291,7 +338,7 @@ static int old_form(void *arg)
 {
 	const struct place *p = arg;
 	const struct device_wish one = {.core_count = 1};
-	const struct device_wish beyond = {true, 32, 1, 0};
+	const struct device_wish beyond = {true, 32, 1, 0, NULL};
 	struct device_system *s = NULL, *t = NULL;
 
 	WANT(log_to(p));
@@ -326,7 +373,8 @@ static int says_printed(void *arg)
 	WANT(enter(p) == 0);
 	setenv("NEURON_RT_VISIBLE_CORES", "1", 1);
 	WANT_STATUS(init(), NRT_FAILURE);
-	WANT(said(p, "The driver has printed the owners of core 2 to the kernel log"));
+	WANT(said(p, "The virtual device has printed the owners of core 2 to standard error of "
+		     "ntrace-vdev"));
 	/* Marks without anybody who is attached. */
 	WANT_STATUS(init(), NRT_FAILURE);
 	WANT(said(p, "No other process is attached to nd0"));
@@ -382,8 +430,32 @@ static int more_than_simulated(void *arg)
 	setenv("NEURON_RT_FAKE_INSTANCE_TYPE", "trn2.3xlarge", 1);
 	setenv("NEURON_RT_NUM_CORES", "8", 1);
 	WANT_STATUS(init(), NRT_FAILURE);
-	WANT(said(p, "Requested:8 Available:4 Logical Core size 2 (cores busy, ret=-16)"));
+	WANT(said(p, "Requested:8 Available:4 Logical Core size 2 (this machine has 4)"));
 	return 0;
+}
+
+static int more_than_there_are(void *arg)
+{
+	const struct place *p = arg;
+	const struct device_wish wish = {.core_count = 4};
+	struct device_system *s = NULL;
+	char *text;
+
+	WANT(log_to(p));
+	WANT_STATUS(reserve(p, &wish, &s), NRT_FAILURE);
+	text = program_text(p->log.s);
+	WANT(text && strstr(text, "(this machine has 2)") && !strstr(text, "busy"));
+	WANT(!strstr(text, "ttached to"));
+	free(text);
+	device_shut_down(s);
+	return 0;
+}
+
+TEST("reserve: more cores than the machine has are nobody's fault", "[reserve][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(more_than_there_are, two_cores);
 }
 
 TEST("reserve: in a simulation there are as many cores as the machine has", "[reserve]")

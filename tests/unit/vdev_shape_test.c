@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/file.h"
@@ -240,9 +241,9 @@ TEST("vdev shapes: an Inf2 of six devices shows itself in sysfs and by its reque
 	struct neuron_compatible_version version;
 
 	REQUIRE(vdev_run_start(&run, (const char *[]){"--instance", "inf2.24xlarge",
-					     "--instance-id", "i-0123.test_1", NULL}));
+					     "--instance-id", "i-0123456789abcdef0", NULL}));
 	check_text(&run, "class/dmi/id/product_name", "inf2.24xlarge\n");
-	check_text(&run, "class/dmi/id/board_asset_tag", "i-0123.test_1\n");
+	check_text(&run, "class/dmi/id/board_asset_tag", "i-0123456789abcdef0\n");
 	check_text(&run, "module/neuron/version", "2.30.2.0\n");
 	check_text(&run, "class/neuron_device/neuron0/info/architecture/arch_type", "NDv3\n");
 	check_text(&run, "class/neuron_device/neuron0/info/architecture/instance_type", "Inf2\n");
@@ -262,6 +263,31 @@ TEST("vdev shapes: an Inf2 of six devices shows itself in sysfs and by its reque
 	REQUIRE_EQ(vdev_call(fd, NEURON_IOCTL_COMPATIBLE_VERSION, &version), 0);
 	CHECK_EQ(version.min, 5);
 	CHECK_EQ(version.max, 7);
+}
+
+TEST("vdev shapes: core_count is for root alone with driver 2.24, for all with 2.30", "[vdev]")
+{
+	static const struct {
+		const char *driver;
+		unsigned mode;
+	} rows[] = {{"2.24", 0400}, {"2.30", 0444}};
+
+	NEED_VDEV();
+	for (size_t i = 0; i < 2; i++) {
+		_run_ struct vdev_run run = {0};
+		char path[700];
+		struct stat st;
+
+		REQUIRE(vdev_run_start(&run, (const char *[]){"--driver", rows[i].driver, NULL}));
+		snprintf(path, sizeof(path), "%s/sys/class/neuron_device/neuron0/core_count",
+			run.root);
+		REQUIRE_EQ(stat(path, &st), 0);
+		CHECK_EQ(st.st_mode & 07777, rows[i].mode);
+		snprintf(path, sizeof(path), "%s/sys/class/neuron_device/neuron0/connected_devices",
+			run.root);
+		REQUIRE_EQ(stat(path, &st), 0);
+		CHECK_EQ(st.st_mode & 07777, 0444);
+	}
 }
 
 TEST("vdev shapes: a Trn3 differs from a Trn2 by number and names", "[vdev]")

@@ -39,7 +39,7 @@ typedef struct ndebug_stream_payload_debug_tensor_read {
 	uint64_t tensor_shape[8];
 	uint64_t tensor_data_size; /* bytes */
 	char reserved0[416];	   /* 2.31 keeps two more numbers in it; where, is not published */
-	char tensor_data[];
+	__extension__ char tensor_data[];
 } ndebug_stream_payload_debug_tensor_read_t;
 
 /* The stream of a core, as a descriptor to poll.  One client per core. */

@@ -69,11 +69,13 @@ NRT_API void nrt_close(void);
 
 /* ---- topology ----------------------------------------------------------------------------- */
 
-/* Logical cores of the machine.  This and the next three are legal at any time. */
+/* Logical cores of the machine, also those beyond its first 32 devices, which no process can have.  This and the
+ * next three are legal at any time. */
 NRT_API NRT_STATUS nrt_get_total_vnc_count(uint32_t *vnc_count);
 /* The same under its old name. */
 NRT_API NRT_STATUS nrt_get_total_nc_count(uint32_t *nc_count);
-/* Logical cores of this process: those it has after nrt_init, those that the environment asks for before. */
+/* Logical cores of this process: those it has after nrt_init, those that the environment asks for before,
+ * which may be more than the machine has: nrt_init then fails. */
 NRT_API NRT_STATUS nrt_get_visible_vnc_count(uint32_t *vnc_count);
 /* The same under its old name. */
 NRT_API NRT_STATUS nrt_get_visible_nc_count(uint32_t *nc_count);

@@ -35,7 +35,7 @@ typedef struct nrt_tensor_info {
 
 typedef struct nrt_tensor_info_array {
 	uint64_t tensor_count;
-	nrt_tensor_info_t tensor_array[];
+	__extension__ nrt_tensor_info_t tensor_array[];
 } nrt_tensor_info_array_t;
 
 /* Inputs and outputs in the order of the model.  The caller frees *tensor_info with the next call. */
