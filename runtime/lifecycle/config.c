@@ -3,7 +3,7 @@
  * config.c - settings: the environment through the table of runtime/base/env.def.
  *
  * A malformed value fails nrt_init instead of being taken for something else, also where the value would
- * have no effect here: the program would fail with the vendor's library.
+ * have no effect here: the vendor's library may refuse it [inferred], and is the worse place to learn that.
  */
 #include "runtime/lifecycle/config.h"
 
