@@ -334,11 +334,7 @@ void device_unreserve(struct device_system *s)
 
 NRT_STATUS device_reserve(struct device_system *s, const struct device_wish *wish)
 {
-	struct cores_machine machine = {
-		.arch = s->arch,
-		.devices = s->topology.device_count,
-		.per_device = s->topology.cores_per_device,
-	};
+	struct cores_machine machine = device_machine(&s->topology, s->arch, 0);
 	const struct cores_request request = {
 		.is_range = wish->explicit_cores,
 		.first = wish->first_core,
