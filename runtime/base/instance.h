@@ -17,6 +17,12 @@
 #define INSTANCE_ID_BYTES 65u
 #define INSTANCE_ID_FORM "i- and at least 8 hexadecimal digits"
 
+/* The N of the neuronN that have routing ids 0, 1, ... in the torus of a Trn1 of 16 devices. */
+#define INSTANCE_TRN1_TORUS                                          \
+	{                                                            \
+		0, 4, 1, 5, 3, 7, 2, 6, 12, 8, 13, 9, 15, 11, 14, 10 \
+	}
+
 /* Only letters, digits, '-' and '.', never empty, fit for a directory's name.  device_root: root of a
  * virtual device, NULL or "" = none; sys: where /sys lies, NULL for /sys (tests use another). */
 void instance_read_id(const char *device_root, const char *sys, char ret[INSTANCE_ID_BYTES]);

@@ -47,7 +47,6 @@ enum cores_fault {
 	CORES_NOT_WHOLE,	/* neither one logical core nor whole devices */
 	CORES_TOO_MANY,
 	CORES_TOO_MANY_DEVICES,
-	CORES_FAULTS
 };
 
 /* The size without a setting: 2; 1 where a device has one core, and on V2. */

@@ -131,10 +131,23 @@ static inline uint32_t device_logical_count(const struct device_system *s)
 	return cores_logical(s->core_count, s->lnc_size);
 }
 
+/* The machine as cores.h counts it. */
+static inline struct cores_machine device_machine(
+	const struct device_topology *t, uint32_t arch, uint32_t lnc_size)
+{
+	return (struct cores_machine){.arch = arch,
+		.devices = t->device_count,
+		.per_device = t->cores_per_device,
+		.size = lnc_size};
+}
+
 /* Logical cores of the machine. */
 static inline uint32_t device_logical_total(const struct device_system *s)
 {
-	return cores_logical(s->topology.device_count * s->topology.cores_per_device, s->lnc_size);
+	const struct cores_machine machine =
+		device_machine(&s->topology, s->topology.arch, s->lnc_size);
+
+	return cores_total_logical(&machine);
 }
 
 /* ---- discover.c --------------------------------------------------------------------------- */
@@ -198,6 +211,10 @@ int device_ioctl(const struct device_file *file, uint32_t cmd, void *arg);
 /* The same with another ioctl(2): for tests. */
 typedef int (*device_ioctl_fn)(int fd, uint32_t cmd, void *arg); /* result, errno as ioctl(2) */
 int device_ioctl_by(device_ioctl_fn call, const struct device_file *file, uint32_t cmd, void *arg);
+
+/* request_info.c: sends what a query handle may not, on the working handle of neuron<index>, or on one for this
+ * request alone where there is none.  As device_ioctl; -ENODEV when it cannot be opened, which has been said. */
+int device_ask(struct device_system *s, uint32_t index, uint32_t cmd, void *arg);
 
 /* Architecture and revision of the board.  Older drivers say it only to a working handle, which is
  * opened for that and closed again. */

@@ -6,6 +6,7 @@
  */
 #include "runtime/device/device.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +21,6 @@
 #include "runtime/log/log.h"
 
 #define TAG "TDRV"
-#define CORES_PER_DEVICE_MAX 8u
 #define OPEN_TRIES 64 /* of an open that signals interrupt */
 
 char *device_read_text(const char *root, const char *path)
@@ -54,7 +54,7 @@ static int read_core_count(const char *root, uint32_t index, uint32_t *ret)
 		return rc;
 	cores = strtoul(text, &end, 10);
 	if (text[0] < '0' || text[0] > '9' || (*end && *end != '\n') || cores == 0 ||
-		cores > CORES_PER_DEVICE_MAX)
+		cores > CORES_MAX_PER_DEVICE)
 		return -EINVAL;
 	*ret = (uint32_t)cores;
 	return 0;
@@ -66,7 +66,7 @@ static uint32_t count_core_directories(const char *root, uint32_t index)
 	char path[PATH_MAX];
 	uint32_t cores = 0;
 
-	for (; cores < CORES_PER_DEVICE_MAX; cores++) {
+	for (; cores < CORES_MAX_PER_DEVICE; cores++) {
 		int n = snprintf(path, sizeof(path),
 			"%s/sys/class/neuron_device/neuron%u/neuron_core%u", root, index, cores);
 
@@ -85,6 +85,7 @@ static NRT_STATUS find_core_count(const char *root, uint32_t index, uint32_t *re
 	*ret = count_core_directories(root, index);
 	if (*ret)
 		return NRT_SUCCESS;
+	static_assert(CORES_MAX_PER_DEVICE == 8, "the text says so");
 	log_error(TAG,
 		"Cannot read the number of cores of '%s/dev/neuron%u' from "
 		"'%s/sys/class/neuron_device/neuron%u/core_count': %s%s",

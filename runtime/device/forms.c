@@ -32,7 +32,7 @@ void forms_deny(struct device_forms *f, bool has_features, uint64_t features)
 			f->denied |= 1ull << i;
 }
 
-static bool not_this_form(int rc)
+bool forms_is_unknown(int rc)
 {
 	return rc == -EINVAL || rc == -ENOTTY;
 }
@@ -50,7 +50,7 @@ int forms_send(struct device_forms *f, enum device_request what, forms_send_fn s
 		rc = send(rows[i].cmd, arg);
 		if (rc == 0)
 			atomic_store_explicit(&f->settled[what], rows[i].cmd, memory_order_relaxed);
-		if (!not_this_form(rc))
+		if (!forms_is_unknown(rc))
 			break;
 	}
 	return rc;

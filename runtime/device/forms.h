@@ -30,6 +30,10 @@ struct device_forms {
  * that does not know it has no feature that a bit stands for. */
 void forms_deny(struct device_forms *f, bool has_features, uint64_t features);
 
+/* Does that result mean that the driver does not know the request?  (Of an argument that it does not like it is
+ * the same.) */
+bool forms_is_unknown(int rc);
+
 /* Sends the request in its forms, as send(cmd, arg), until one is understood.  What that one returned; of
  * none, -EINVAL or -ENOTTY. */
 typedef int (*forms_send_fn)(uint32_t cmd, void *arg);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/instance.h"
 #include "runtime/device/device.h"
 
 #define REVISION_MAX_SILICON 0xefu /* above: emulation, then qemu */
@@ -119,7 +120,7 @@ int identity_shape(const char *type, uint32_t *ret_devices, uint32_t *ret_cores,
 
 uint32_t identity_routing(uint32_t family, uint32_t ret[64])
 {
-	static const uint8_t torus[16] = {0, 4, 1, 5, 3, 7, 2, 6, 12, 8, 13, 9, 15, 11, 14, 10};
+	static const uint8_t torus[16] = INSTANCE_TRN1_TORUS;
 
 	switch (family) {
 	case IDENTITY_FAMILY_TRN1:

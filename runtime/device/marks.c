@@ -7,15 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "runtime/device/forms.h"
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
 
 #define INTERRUPTIONS 16 /* of one request */
-
-static bool is_unknown(int rc)
-{
-	return rc == -EINVAL || rc == -ENOTTY;
-}
 
 static int take_new(struct marks *m, struct neuron_crwl_nc_map_ext *arg)
 {
@@ -48,10 +44,10 @@ static int take(struct marks *m, struct neuron_crwl_nc_map_ext *arg)
 	int rc = m->old_form ? -ENOTTY : take_new(m, arg);
 	int old;
 
-	if (!is_unknown(rc))
+	if (!forms_is_unknown(rc))
 		return rc;
 	old = take_old(m, arg);
-	if (is_unknown(old))
+	if (forms_is_unknown(old))
 		return m->old_form ? old : rc;
 	m->old_form = true;
 	return old;

@@ -8,9 +8,7 @@
 #include "runtime/device/negotiate.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,36 +79,26 @@ bool negotiate_parse_version(const char *text, uint32_t *ret_major, uint32_t *re
 
 /* ---- a driver that is only just good enough ----------------------------------------------- */
 
-static void warn_old_driver(const char *what)
+static bool is_before(const struct device_driver *d, uint32_t major, uint32_t minor)
 {
-	log_warn("NRT", "The Neuron driver is old: %s. Please upgrade aws-neuronx-dkms", what);
-}
-
-static _Atomic(device_old_driver_fn) tell_old_driver = warn_old_driver;
-
-int device_on_old_driver(device_old_driver_fn fn)
-{
-	if (!fn)
-		return -EINVAL;
-	atomic_store(&tell_old_driver, fn);
-	return 0;
+	return d->major < major || (d->major == major && d->minor < minor);
 }
 
 static void check_age(const struct device_system *s)
 {
-	char what[96];
+	const struct device_driver *d = &s->driver;
+	char what[64];
 
-	if (s->driver.major > OLDEST_MAJOR ||
-		(s->driver.major == OLDEST_MAJOR && s->driver.minor >= OLDEST_MINOR))
-		(void)snprintf(what, sizeof(what), "version %u.%u without %s", s->driver.major,
-			s->driver.minor,
-			s->driver.has_features ? "newer requests" : "feature flags");
+	if (is_before(d, OLDEST_MAJOR, OLDEST_MINOR))
+		(void)snprintf(what, sizeof(what), ", before %u.%u", OLDEST_MAJOR, OLDEST_MINOR);
+	else if (!d->has_features || forms_old(&s->forms))
+		(void)snprintf(what, sizeof(what), " without %s",
+			d->has_features ? "newer requests" : "feature flags");
 	else
-		(void)snprintf(what, sizeof(what), "version %u.%u, before %u.%u", s->driver.major,
-			s->driver.minor, OLDEST_MAJOR, OLDEST_MINOR);
-	if (!s->driver.has_features || forms_old(&s->forms) || s->driver.major < OLDEST_MAJOR ||
-		(s->driver.major == OLDEST_MAJOR && s->driver.minor < OLDEST_MINOR))
-		atomic_load (&tell_old_driver)(what);
+		return;
+	log_warn("NRT",
+		"The Neuron driver is old: version %u.%u%s. Please upgrade aws-neuronx-dkms",
+		d->major, d->minor, what);
 }
 
 /* ---- the driver --------------------------------------------------------------------------- */

@@ -25,9 +25,4 @@ enum negotiate_verdict negotiate_range(uint32_t arch, uint32_t min, uint32_t max
 /* Major and minor of the text "2.24.7.0"; false when it does not begin with two numbers. */
 bool negotiate_parse_version(const char *text, uint32_t *ret_major, uint32_t *ret_minor);
 
-/* fn is told, once per negotiation, that the driver works but is old, and in what way.  It stands instead of a WARN
- * in the log.  -EINVAL: no function. */
-typedef void (*device_old_driver_fn)(const char *what);
-int device_on_old_driver(device_old_driver_fn fn);
-
 #endif

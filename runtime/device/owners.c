@@ -47,31 +47,16 @@ static void add(struct owners *o, int32_t pid)
 }
 
 /* 0 or -errno. */
-static int ask(const struct device_file *file, struct owners *o)
+static int ask_device(struct device_system *s, uint32_t index, struct owners *o)
 {
 	struct {
 		struct neuron_apps_info head;
 		struct neuron_app_info apps[NEURON_MAX_PROCESSES];
 	} answer = {.head = {.capacity = NEURON_MAX_PROCESSES}}; /* pids alone */
-	int rc = device_ioctl(file, NEURON_IOCTL_DEVICE_GET_ALL_APPS_INFO, &answer);
+	int rc = device_ask(s, index, NEURON_IOCTL_DEVICE_GET_ALL_APPS_INFO, &answer);
 
 	for (uint32_t i = 0; rc == 0 && i < answer.head.size && i < NEURON_MAX_PROCESSES; i++)
 		add(o, answer.apps[i].pid);
-	return rc;
-}
-
-static int ask_device(struct device_system *s, uint32_t index, struct owners *o)
-{
-	const struct device *d = device_attached(s, index);
-	struct device_file file;
-	int rc;
-
-	if (d)
-		return ask(&d->file, o);
-	if (device_open_kept(s, index, O_RDWR, &file) != NRT_SUCCESS)
-		return -ENODEV;
-	rc = ask(&file, o);
-	device_close(&file);
 	return rc;
 }
 

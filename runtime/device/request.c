@@ -53,10 +53,10 @@ int device_ioctl_by(device_ioctl_fn call, const struct device_file *file, uint32
 	struct guard_rule rule = {0};
 	int rc;
 
-	if (file->simulated)
-		return simulate_request(cmd, arg);
 	if (answer != GUARD_PASS)
 		return refuse(file, cmd, arg, answer);
+	if (file->simulated)
+		return simulate_request(cmd, arg);
 	(void)guard_rule(cmd, &rule);
 	do {
 		if (!kept_fd_valid(&file->kept))

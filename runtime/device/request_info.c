@@ -14,20 +14,10 @@
 #include "vmlinux/ioctl_table.h"
 #include "vmlinux/neuron_args.h"
 
-/* A device of this process, or NULL. */
-static const struct device *device_of(const struct device_system *s, uint32_t index)
+/* (Closing a working handle costs no marks.) */
+int device_ask(struct device_system *s, uint32_t index, uint32_t cmd, void *arg)
 {
-	for (uint32_t i = 0; i < s->device_count; i++)
-		if (s->devices[i].index == index)
-			return &s->devices[i];
-	return NULL;
-}
-
-/* Sends what a query handle may not, on the working handle that there is or on one for this request alone.
- * (Closing a working handle costs no marks.) */
-static int ask_device(struct device_system *s, uint32_t index, uint32_t cmd, void *arg)
-{
-	const struct device *d = device_of(s, index);
+	const struct device *d = device_attached(s, index);
 	struct device_file file;
 	int rc;
 
@@ -59,7 +49,7 @@ static int send_board_info(uint32_t cmd, void *arg)
 		c->arch = basic.architecture;
 		c->revision = basic.revision;
 	} else {
-		rc = ask_device(c->s, c->s->query.index, cmd, &info);
+		rc = device_ask(c->s, c->s->query.index, cmd, &info);
 		c->arch = info.architecture;
 		c->revision = info.revision;
 	}
@@ -96,7 +86,7 @@ static int send_pci_place(uint32_t cmd, void *arg)
 		c->place = (struct device_pci_place){
 			newer.domain, newer.bus_number, newer.slot, newer.func};
 	} else {
-		rc = ask_device(c->s, c->index, cmd, &older);
+		rc = device_ask(c->s, c->index, cmd, &older);
 		c->place = (struct device_pci_place){0, older.bus_number, older.slot, older.func};
 	}
 	return rc;
@@ -112,11 +102,6 @@ int device_pci_place(struct device_system *s, uint32_t index, struct device_pci_
 	return rc;
 }
 
-static bool is_unknown(int rc)
-{
-	return rc == -EINVAL || rc == -ENOTTY;
-}
-
 int device_host_id(struct device_system *s, uint32_t index, uint32_t *ret_id)
 {
 	uint32_t id = index;
@@ -125,8 +110,8 @@ int device_host_id(struct device_system *s, uint32_t index, uint32_t *ret_id)
 	if (index >= DEVICE_MAX || !(s->topology.present & 1ull << index))
 		return -ENODEV;
 	if (!s->topology.simulated)
-		rc = ask_device(s, index, NEURON_IOCTL_HOST_DEVICE_ID, &id);
-	if (is_unknown(rc)) {
+		rc = device_ask(s, index, NEURON_IOCTL_HOST_DEVICE_ID, &id);
+	if (forms_is_unknown(rc)) {
 		id = index;
 		rc = 0;
 	}
@@ -157,7 +142,7 @@ int device_routing(const struct device_system *s, struct device_routing *ret)
 
 	if (!s->topology.simulated)
 		rc = device_ioctl(&s->query, NEURON_IOCTL_HOST_DEVICE_ID_TO_RID_MAP, &map);
-	if (rc < 0 && !is_unknown(rc))
+	if (rc < 0 && !forms_is_unknown(rc))
 		return rc;
 	if (rc == 0 && map.count > DEVICE_MAX)
 		return -EPROTO;

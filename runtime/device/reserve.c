@@ -84,17 +84,11 @@ static uint32_t device_of(const struct device_system *s, uint64_t physical)
 	return s->topology.first_index + (uint32_t)(physical / s->topology.cores_per_device);
 }
 
-/* Logical cores of the whole machine. */
-static uint32_t machine_cores(const struct device_system *s)
-{
-	return cores_logical(s->topology.device_count * s->topology.cores_per_device, s->lnc_size);
-}
-
 /* More than a process can have: in the unit of the variables, and what would do. */
 static void say_limit(const struct device_system *s, const struct device_wish *wish,
 	const struct cores_windows *w)
 {
-	uint32_t count = wish->core_count ? wish->core_count : machine_cores(s);
+	uint32_t count = wish->core_count ? wish->core_count : device_logical_total(s);
 
 	error("Requested are %s%u logical cores of %u physical ones each, %s; "
 	      "NEURON_RT_VISIBLE_CORES=0-%u takes what can be had of this machine",
@@ -127,9 +121,9 @@ static void say_fault(const struct device_system *s, enum cores_fault fault,
 			CORES_MAX_DEVICES, CORES_MAX_DEVICES, s->topology.device_count);
 	if (fault == CORES_TOO_MANY || fault == CORES_TOO_MANY_DEVICES)
 		say_limit(s, wish, w);
-	if (fault == CORES_NOT_WHOLE && wish->core_count > machine_cores(s))
+	if (fault == CORES_NOT_WHOLE && wish->core_count > device_logical_total(s))
 		error("NEURON_RT_NUM_CORES='%u', and this machine has %u logical cores",
-			wish->core_count, machine_cores(s));
+			wish->core_count, device_logical_total(s));
 }
 
 /* ---- windows ------------------------------------------------------------------------------ */
@@ -252,7 +246,8 @@ static void say_not_available(const struct search *search, const struct device_w
 	char why[128];
 
 	if (!has_windows(w))
-		(void)snprintf(why, sizeof(why), "this machine has %u", machine_cores(search->s));
+		(void)snprintf(
+			why, sizeof(why), "this machine has %u", device_logical_total(search->s));
 	else if (rc == -EBUSY)
 		(void)snprintf(why, sizeof(why), "cores busy, ret=%d", rc);
 	else if (rc == -EDOM)
@@ -334,11 +329,7 @@ void device_unreserve(struct device_system *s)
 
 NRT_STATUS device_reserve(struct device_system *s, const struct device_wish *wish)
 {
-	struct cores_machine machine = {
-		.arch = s->arch,
-		.devices = s->topology.device_count,
-		.per_device = s->topology.cores_per_device,
-	};
+	struct cores_machine machine = device_machine(&s->topology, s->arch, 0);
 	const struct cores_request request = {
 		.is_range = wish->explicit_cores,
 		.first = wish->first_core,

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/env.h"
 #include "runtime/base/instance.h"
@@ -57,8 +58,10 @@ NRT_STATUS simulate_topology(const char *type, struct device_topology *ret)
 void simulate_negotiate(struct device_system *s)
 {
 	s->arch = s->topology.arch;
-	s->query = (struct device_file){
-		.kept.fd = -1, .index = s->topology.first_index, .simulated = true};
+	s->query = (struct device_file){.kept.fd = -1,
+		.index = s->topology.first_index,
+		.simulated = true,
+		.owner = getpid()};
 	log_warn(TAG,
 		"SIMULATED %s without any device (" ENV_FAKE_INSTANCE "): %u devices of %u cores",
 		s->fake_instance, s->topology.device_count, s->topology.cores_per_device);
@@ -69,7 +72,7 @@ static int mark(struct neuron_crwl_nc_map_ext *arg)
 {
 	uint32_t end = arg->start_nc_index + arg->nc_count;
 
-	if (arg->nc_count == 0 || end > arg->end_nc_index + 1 || end > 512)
+	if (arg->nc_count == 0 || end > arg->end_nc_index + 1 || end > sizeof(arg->bitmap) * 8)
 		return -EINVAL;
 	memset(arg->bitmap, 0, sizeof(arg->bitmap));
 	for (uint32_t i = arg->start_nc_index; i < end; i++)

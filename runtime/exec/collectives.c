@@ -15,13 +15,27 @@
 
 #define TAG "NRT"
 
-/* Is this worker all that there are?  Between api_enter and api_leave. */
+/* Between api_enter and api_leave, as the next. */
+static NRT_STATUS check_core(const char *call, int32_t vnc)
+{
+	if (runtime_core(vnc))
+		return NRT_SUCCESS;
+	log_write(LOG_LEVEL_ERROR, TAG, call, "There is no core %d; this process has %u", vnc,
+		device_logical_count(runtime_get()->devices));
+	return NRT_INVALID;
+}
+
+/* Is this worker all that there are? */
 static NRT_STATUS check_alone(
 	const char *call, atomic_bool *said, int32_t vnc, uint32_t id, uint32_t count)
 {
-	if (!runtime_core(vnc) || id >= count) {
-		log_write(LOG_LEVEL_ERROR, TAG, call, "There is no core %d, or no worker %u of %u",
-			vnc, id, count);
+	NRT_STATUS status = check_core(call, vnc);
+
+	if (status)
+		return status;
+	if (id >= count) {
+		log_write(LOG_LEVEL_ERROR, TAG, call,
+			"There is no worker %u of %u: they count from 0", id, count);
 		return NRT_INVALID;
 	}
 	if (count == 1)
@@ -90,10 +104,7 @@ NRT_STATUS nrt_async_drain_queued_execs(int32_t vnc_idx)
 
 	if (status)
 		return status;
-	if (!runtime_core(vnc_idx)) {
-		log_error(TAG, "There is no core %d", vnc_idx);
-		status = NRT_INVALID;
-	}
+	status = check_core(__func__, vnc_idx);
 	api_leave();
 	return status;
 }

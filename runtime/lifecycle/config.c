@@ -3,7 +3,7 @@
  * config.c - settings: the environment through the table of runtime/base/env.def.
  *
  * A malformed value fails nrt_init instead of being taken for something else, also where the value would
- * have no effect here: the program would fail with the vendor's library.
+ * have no effect here: the vendor's library may refuse it [inferred], and is the worse place to learn that.
  */
 #include "runtime/lifecycle/config.h"
 
@@ -25,10 +25,7 @@ static const struct field {
 	enum env_id id;
 	size_t offset;
 } fields[] = {
-	{ENV_ID_NTRACE_DEVICE_ROOT, offsetof(struct config, device_root)},
-	{ENV_ID_NTRACE_ALLOW_DEVICE, offsetof(struct config, allow_device)},
 	{ENV_ID_NTRACE_ALLOW_RESET, offsetof(struct config, allow_reset)},
-	{ENV_ID_NEURON_RT_FAKE_INSTANCE_TYPE, offsetof(struct config, fake_instance)},
 	{ENV_ID_NEURON_RT_VISIBLE_CORES, offsetof(struct config, visible_cores)},
 	{ENV_ID_NEURON_RT_NUM_CORES, offsetof(struct config, core_count)},
 	{ENV_ID_NEURON_RT_VIRTUAL_CORE_SIZE, offsetof(struct config, lnc_size)},
@@ -174,7 +171,7 @@ static const char *size_variable(const struct setting *s)
 static NRT_STATUS read_all(struct setting s[ENV_COUNT], struct config *ret)
 {
 	NRT_STATUS status = NRT_SUCCESS;
-	struct config c = {.device_root = ""};
+	struct config c = {0};
 
 	for (int i = 0; i < ENV_COUNT; i++)
 		status = worse(status, read_setting((enum env_id)i, &s[i]));

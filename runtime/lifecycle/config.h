@@ -20,10 +20,7 @@ struct config_cores {
 };
 
 struct config {
-	const char *device_root; /* "" = the machine's own */
-	bool allow_device;
 	bool allow_reset;		   /* resets and queue programming on a real device */
-	const char *fake_instance;	   /* "" = none */
 	struct config_cores visible_cores; /* logical ones; they go before core_count */
 	uint32_t core_count;		   /* of NEURON_RT_NUM_CORES; 0 = all */
 	uint32_t lnc_size; /* physical cores of a logical one; 0 = unset.  Not compared with the

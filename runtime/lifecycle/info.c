@@ -53,15 +53,19 @@ NRT_STATUS nrt_get_version(nrt_version_t *ver, size_t size)
 /* What the environment and the device files say. */
 static NRT_STATUS look_up(uint32_t *ret_visible, uint32_t *ret_total)
 {
+	struct cores_machine machine;
 	struct device_topology t = {0};
+	struct config_discovery d;
 	struct config c;
 	uint32_t size = 0;
-	NRT_STATUS status = config_peek(&c);
+	NRT_STATUS status = config_read_discovery(&d);
 
 	if (!status)
-		status = device_discover(&(struct device_place){.root = c.device_root,
-						 .allow_real = c.allow_device,
-						 .fake_instance = c.fake_instance},
+		status = config_peek(&c);
+	if (!status)
+		status = device_discover(&(struct device_place){.root = d.root,
+						 .allow_real = d.allow_device,
+						 .fake_instance = d.fake_instance},
 			&t);
 	if (!status)
 		status = device_choose_size(&(struct device_wish){.lnc_size = c.lnc_size,
@@ -69,7 +73,8 @@ static NRT_STATUS look_up(uint32_t *ret_visible, uint32_t *ret_total)
 			t.arch, t.cores_per_device, &size);
 	if (status)
 		return status;
-	*ret_total = cores_logical(t.device_count * t.cores_per_device, size);
+	machine = device_machine(&t, t.arch, size);
+	*ret_total = cores_total_logical(&machine);
 	*ret_visible = *ret_total;
 	if (c.visible_cores.count || c.core_count)
 		*ret_visible = c.visible_cores.count ? c.visible_cores.count : c.core_count;

@@ -4,7 +4,8 @@
  *
  * The order is libnrt's, with the numbers of docs/conformance.md.  A step without a function has its place
  * but nothing to do here: that document says why.  Undoing runs from the last step that was done to the
- * first; the devices are given back as a whole, whatever of them the steps had reached.
+ * first, with the functions of nrt_close; the devices are given back as a whole, whatever of them the steps
+ * had reached.
  */
 #include "runtime/lifecycle/init.h"
 
@@ -64,10 +65,11 @@ static NRT_STATUS find_devices(struct init *i)
 	return status;
 }
 
-static void lose_devices(struct init *i)
+/* Unmarks the cores through the query handle and closes it, the last of all handles. */
+static void give_devices_back(struct runtime *r)
 {
-	device_shut_down(i->r->devices);
-	i->r->devices = NULL;
+	device_shut_down(r->devices);
+	r->devices = NULL;
 }
 
 static NRT_STATUS read_environment(struct init *i)
@@ -151,9 +153,9 @@ static NRT_STATUS count_cores(struct init *i)
 	return NRT_SUCCESS;
 }
 
-static void forget_cores(struct init *i)
+static void forget_cores(struct runtime *r)
 {
-	(void)i;
+	(void)r;
 	info_set_cores(0, 0);
 }
 
@@ -218,9 +220,9 @@ static NRT_STATUS start_tracing(struct init *i)
 	return NRT_SUCCESS;
 }
 
-static void stop_tracing(struct init *i)
+static void stop_tracing(struct runtime *r)
 {
-	(void)i;
+	(void)r;
 	trace_service_stop();
 }
 
@@ -229,11 +231,12 @@ static void stop_tracing(struct init *i)
 static const struct step {
 	const char *name;
 	NRT_STATUS (*run)(struct init *i);
-	void (*undo)(struct init *i);
+	void (*undo)(struct runtime *r);
 } steps[] = {
-	/* 1 */ {"driver callback", check_clocks, NULL},
+	/* 0b, ours */ {"clocks", check_clocks, NULL},
+	/* 1 */ {"driver callback", NULL, NULL},
 	/* 2, the guard, is nrt_init's own */
-	/* 3 */ {"device discovery", find_devices, lose_devices},
+	/* 3 */ {"device discovery", find_devices, give_devices_back},
 	/* 4 */ {"environment", read_environment, NULL},
 	/* 5 */ {"hardware revision", NULL, NULL},
 	/* 6 */ {"settings", copy_settings, NULL},
@@ -257,10 +260,16 @@ static const struct step {
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 static init_probe *probe;
+static init_watch *watch;
 
 void init_set_probe(init_probe *p)
 {
 	probe = p;
+}
+
+void init_set_watch(init_watch *w)
+{
+	watch = w;
 }
 
 const char *init_step_name(size_t index)
@@ -272,7 +281,11 @@ static NRT_STATUS run_step(const struct step *s, struct init *i)
 {
 	NRT_STATUS status = probe ? probe(s->name) : NRT_SUCCESS;
 
-	return !status && s->run ? s->run(i) : status;
+	if (!status && s->run)
+		status = s->run(i);
+	if (!status && watch)
+		watch(s->name, i->r);
+	return status;
 }
 
 NRT_STATUS init_run(const struct init_caller *caller, struct runtime *ret,
@@ -293,7 +306,7 @@ NRT_STATUS init_run(const struct init_caller *caller, struct runtime *ret,
 	/* What a step that failed has left half-made is its undo's, too. */
 	while (n-- > 0)
 		if (steps[n].undo)
-			steps[n].undo(&i);
+			steps[n].undo(ret);
 	return status;
 }
 
@@ -305,25 +318,6 @@ static void unload_models(struct runtime *r)
 	object_retire_all(OBJECT_MODEL);
 	object_retire_all(OBJECT_SET);
 	object_retire_all(OBJECT_TENSOR);
-}
-
-static void end_service(struct runtime *r)
-{
-	(void)r;
-	trace_service_stop();
-}
-
-/* Unmarks the cores through the query handle and closes it, the last of all handles. */
-static void give_devices_back(struct runtime *r)
-{
-	device_shut_down(r->devices);
-	r->devices = NULL;
-}
-
-static void uncount_cores(struct runtime *r)
-{
-	(void)r;
-	info_set_cores(0, 0);
 }
 
 struct close_step {
@@ -342,18 +336,21 @@ static const struct close_step producers[] = {
 /* CLOSED, and no call is in any more. */
 static const struct close_step teardown[] = {
 	{"execution and models", unload_models},
-	{"tracing, ours", end_service},
+	{"tracing, ours", stop_tracing},
 	{"communicators", NULL},
 	{"devices and marks", give_devices_back},
-	{"framework, microcode, settings", uncount_cores},
+	{"framework, microcode, settings", forget_cores},
 	{"log", NULL},
 };
 
 static void run_close(const struct close_step *s, size_t count, struct runtime *r)
 {
-	for (size_t n = 0; n < count; n++)
+	for (size_t n = 0; n < count; n++) {
 		if (s[n].run)
 			s[n].run(r);
+		if (watch)
+			watch(s[n].name, r);
+	}
 }
 
 void init_close_producers(struct runtime *r)

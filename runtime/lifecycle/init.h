@@ -34,4 +34,9 @@ const char *init_step_name(size_t index);
 typedef NRT_STATUS init_probe(const char *step);
 void init_set_probe(init_probe *probe);
 
+/* For tests: told after each step of nrt_init that was done, and after each of nrt_close, what there is now.
+ * As init_set_probe otherwise. */
+typedef void init_watch(const char *step, const struct runtime *r);
+void init_set_watch(init_watch *watch);
+
 #endif

@@ -5,7 +5,8 @@
  * Both doors are words that are waited for with a futex, and not the C library's locks.  A mutex is locked
  * for ever in the child of a fork that happened during a change, and nothing tells; the door of changes
  * names a process that the child is not.  And no lock may be taken by a signal handler that has interrupted
- * its own thread in the middle of taking it; these words may.
+ * its own thread in the middle of taking it; these words may.  (One child has its parent's number: that of a
+ * pid 1 which forked into a pid namespace of its own during a change.  It waits for ever, as with a mutex.)
  *
  * A thread is marked before it goes through a door and until it is out again, so that a handler never finds
  * it half-way in without the mark.  While it is marked it cannot be cancelled: what it holds would be

@@ -46,6 +46,7 @@ struct vdev_config {
 	uint64_t latency_us; /* before each launch */
 	const char *driver_version, *instance_id;
 	uint32_t compat_min, compat_max;
+	bool reset_fails; /* what NC_RESET_READY says */
 	struct vdev_rules rules;
 };
 

@@ -29,6 +29,7 @@ enum option_key {
 	KEY_WITHOUT,
 	KEY_FAIL,
 	KEY_DELAY,
+	KEY_RESET_FAILS,
 };
 
 const struct argp_option vdev_option_table[] = {
@@ -59,6 +60,8 @@ const struct argp_option vdev_option_table[] = {
 	{"fail", KEY_FAIL, "NAME[:ERRNO[:NTH]]", 0,
 		"Let every request NAME fail, or only the NTH (default EIO)", 0},
 	{"delay", KEY_DELAY, "NAME:MS", 0, "Answer request NAME only after MS milliseconds", 0},
+	{"reset-fails", KEY_RESET_FAILS, NULL, 0,
+		"Resets are taken, and NC_RESET_READY says of each that it failed", 0},
 	{0},
 };
 
@@ -230,6 +233,13 @@ static const char *set_delay(struct vdev_choice *c, const char *value)
 		       : "a request by name and up to 3600000 milliseconds, such as NC_RESET:500";
 }
 
+static const char *set_reset_fails(struct vdev_choice *c, const char *value)
+{
+	(void)value;
+	c->options.config.reset_fails = true;
+	return NULL;
+}
+
 static const struct setter {
 	int key;
 	const char *(*set)(struct vdev_choice *choice, const char *value);
@@ -249,6 +259,7 @@ static const struct setter {
 	{KEY_WITHOUT, set_without},
 	{KEY_FAIL, set_fail},
 	{KEY_DELAY, set_delay},
+	{KEY_RESET_FAILS, set_reset_fails},
 };
 
 const char *vdev_option_name(int key)

@@ -30,7 +30,8 @@ static int nc_reset_ready(struct vdev_call *call, void *arg)
 	struct neuron_device_ready *a = arg;
 
 	pthread_mutex_lock(&call->device->lock);
-	a->result = a->request_id == 0 || a->request_id > call->device->resets;
+	a->result = call->vdev->config.reset_fails || a->request_id == 0 ||
+		    a->request_id > call->device->resets;
 	pthread_mutex_unlock(&call->device->lock);
 	call->write_back = true;
 	return 0;

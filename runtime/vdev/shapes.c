@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/instance.h"
+
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 /* ---- generations ------------------------------------------------------------------------- */
@@ -53,7 +55,7 @@ static const struct vdev_arch archs[] = {
 
 /* ---- products ---------------------------------------------------------------------------- */
 
-static const uint8_t routing_trn1[16] = {0, 4, 1, 5, 3, 7, 2, 6, 12, 8, 13, 9, 15, 11, 14, 10};
+static const uint8_t routing_trn1[16] = INSTANCE_TRN1_TORUS;
 static const uint8_t routing_trn2[16] = {0, 3, 4, 7, 12, 15, 8, 11, 1, 2, 5, 6, 13, 14, 9, 10};
 
 enum { TRN1, INF2, TRN2, TRN3 };

@@ -7,7 +7,8 @@
 #   needs    words: root bpf fuse user        (left out: nothing)
 #   filter   sed script applied to both outputs before they are compared
 # Usage: tests/cli/run.sh [case-folder...]
-# With NTRACE_TEST_RAN=FILE it adds a line per case to that file: outcome, tab, `cli: <area>/<case>`.
+# With NTRACE_TEST_RAN=FILE it adds a line per case to that file: outcome, tab, `cli: <area>/<case>`; of a
+# skipped one a tab and what is missing.
 cd "$(dirname "$0")/../.." || exit 3
 TOP=$PWD
 BUILD=$(realpath "${BUILD:-build}")
@@ -30,8 +31,9 @@ missing() { # words of `needs` -> the first thing that is missing
 	done
 }
 
-ran() { # outcome, case
-	[ -z "${NTRACE_TEST_RAN:-}" ] || printf '%s\tcli: %s\n' "$1" "${2#tests/cli/}" >>"$NTRACE_TEST_RAN"
+ran() { # outcome, case, what is missing
+	[ -z "${NTRACE_TEST_RAN:-}" ] ||
+		printf '%s\tcli: %s%s\n' "$1" "${2#tests/cli/}" "${3:+$'\t'$3}" >>"$NTRACE_TEST_RAN"
 }
 
 compare() { # case, which
@@ -49,7 +51,7 @@ for c in "${cases[@]}"; do
 	if [ -n "$lacks" ]; then
 		echo "skipped: ${c#tests/cli/} ($lacks)"
 		skipped=$((skipped + 1))
-		ran skipped "$c"
+		ran skipped "$c" "$lacks"
 		continue
 	fi
 	rm -rf "$tmp/dir" && mkdir "$tmp/dir"

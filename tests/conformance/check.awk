@@ -1,5 +1,7 @@
 # Judges docs/conformance.md by the tests that ran.  Input: the file of NTRACE_TEST_RAN, then the document.
 # Prints a line per fault; at the end `rows N, tests N, skipped N, faults N`.
+# A test may be skipped when what is missing is a thing of the machine or a right of the user; with strict=1
+# not even then.
 function fault(text) {
 	print "failed: conformance: line " FNR ": " text
 	faults++
@@ -20,6 +22,16 @@ function cells(line, to,   i, n) {
 	}
 	return n
 }
+function is_of_the_machine(what) {
+	return what ~ /^(root|\/dev\/fuse|kernel BTF|setpriv|pid namespaces|nm|readelf|cc|c\+\+)($|, | \()/
+}
+function judge_skipped(name) {
+	skipped++
+	if (strict)
+		fault("this test was skipped, and here nothing may be missing: " name " (" missing[name] ")")
+	else if (!is_of_the_machine(missing[name]))
+		fault("this test was skipped for want of what is not the machine's: " name " (" missing[name] ")")
+}
 function judge_tests(cell,   n, parts, j, rest) {
 	n = split(cell, parts, "`")
 	if (n && n % 2 == 0)
@@ -34,7 +46,7 @@ function judge_tests(cell,   n, parts, j, rest) {
 		if (!(parts[j] in outcome))
 			fault("no such test, or it did not run: " parts[j])
 		else if (outcome[parts[j]] == "skipped")
-			skipped++
+			judge_skipped(parts[j])
 		else if (outcome[parts[j]] != "passed")
 			fault("this test " outcome[parts[j]] ": " parts[j])
 	}
@@ -44,6 +56,8 @@ FNR == NR && FILENAME == ran {
 	# A test of several runs counts by its worst one.
 	if (outcome[field[2]] != "failed" && !(field[1] == "skipped" && outcome[field[2]] == "passed"))
 		outcome[field[2]] = field[1]
+	if (field[1] == "skipped")
+		missing[field[2]] = field[3]
 	known++
 	next
 }

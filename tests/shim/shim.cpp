@@ -5,7 +5,7 @@
 // Catch2 throws to leave a failed REQUIRE; here nothing throws across C frames: checks report
 // through CHECKED_ELSE-like calls and the C macro returns.  The runner prints one line per skipped
 // test and ends with `N passed, N failed, N skipped`.  With NTRACE_TEST_RAN=FILE it adds a line per test
-// to that file: `passed`, `failed` or `skipped`, a tab, the name.
+// to that file: `passed`, `failed` or `skipped`, a tab, the name; of a skipped one a tab and what is missing.
 
 #define CATCH_CONFIG_RUNNER
 #define CATCH_CONFIG_PREFIX_ALL // the short macro names belong to shim.h
@@ -36,6 +36,7 @@ std::vector<Pending> &pending()
 
 std::vector<std::string> infos;
 bool skipped_now;
+std::string lacks; // why, then
 unsigned long passed, failed, skipped;
 
 void report(bool ok, const std::string &text, const char *file, int line)
@@ -55,14 +56,14 @@ void report(bool ok, const std::string &text, const char *file, int line)
 }
 
 // Opened anew for each line: tests fork, and one that dies must not take lines with it.
-void note(const char *outcome, const std::string &name)
+void note(const char *outcome, const std::string &name, const std::string &why)
 {
 	const char *path = std::getenv("NTRACE_TEST_RAN");
 	std::FILE *f = path && *path ? std::fopen(path, "ae") : nullptr;
 
 	if (!f)
 		return;
-	std::fprintf(f, "%s\t%s\n", outcome, name.c_str());
+	std::fprintf(f, "%s\t%s%s%s\n", outcome, name.c_str(), why.empty() ? "" : "\t", why.c_str());
 	std::fclose(f);
 }
 
@@ -73,6 +74,7 @@ struct Listener : Catch::TestEventListenerBase {
 	{
 		infos.clear();
 		skipped_now = false;
+		lacks.clear();
 	}
 	void testCaseEnded(const Catch::TestCaseStats &stats) override
 	{
@@ -87,7 +89,7 @@ struct Listener : Catch::TestEventListenerBase {
 		} else {
 			passed++;
 		}
-		note(outcome, stats.testInfo.name);
+		note(outcome, stats.testInfo.name, lacks);
 	}
 };
 CATCH_REGISTER_LISTENER(Listener)
@@ -130,6 +132,7 @@ extern "C" void test_skip(const char *missing, const char *file, int line)
 	// A skipped test counts as an assertion so that it is not mistaken for a test without any.
 	report(true, std::string("skipped: ") + missing, file, line);
 	skipped_now = true;
+	lacks = missing;
 	std::printf("skipped: %s (%s)\n",
 		Catch::getResultCapture().getCurrentTestName().c_str(), missing);
 }

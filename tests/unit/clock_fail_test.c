@@ -123,5 +123,6 @@ TEST("clock: nrt_init fails without its clocks and names the one", "[nrt]")
 		CHECK_EQ(init_without(clocks[i].id, said, sizeof(said)), NRT_FAILURE);
 		test_info("%s: %s", clocks[i].name, said);
 		CHECK(strstr(said, clocks[i].name) != NULL);
+		CHECK(strstr(said, "status 1 in nrt_init(), step 'clocks'\n") != NULL);
 	}
 }

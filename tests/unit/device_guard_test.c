@@ -241,6 +241,18 @@ TEST("device: a request gives 0 or an error, also for a positive result and a st
 	CHECK_EQ(driver.calls, 3);
 }
 
+TEST("device: a simulated device is none to a child of who opened it", "[device]")
+{
+	struct device_file file = {.owner = getpid(), .simulated = true, .kept.fd = -1};
+	struct neuron_device_info info = {0};
+
+	CHECK_EQ(device_ioctl(&file, NEURON_IOCTL_DEVICE_INFO, &info), 0);
+	file.owner = getppid();
+	be_quiet(true);
+	CHECK_EQ(device_ioctl(&file, NEURON_IOCTL_DEVICE_INFO, &info), -EPERM);
+	be_quiet(false);
+}
+
 TEST("device: a refused request does not reach a character device", "[device]")
 {
 	static struct device_system s;

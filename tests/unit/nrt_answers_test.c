@@ -109,9 +109,10 @@ static int work_alone(void *arg)
 	WANT(join_all(1, 0, 1, 0) == 0);
 	WANT(join_all(2, 0, 1, NRT_INVALID) == 0); /* no such core */
 	WANT(join_all(-1, 0, 1, NRT_INVALID) == 0);
+	WANT(said(arg, "There is no core -1; this process has "));
 	WANT(join_all(0, 1, 1, NRT_INVALID) == 0); /* no such worker */
 	WANT(join_all(0, 0, 0, NRT_INVALID) == 0);
-	WANT(said(arg, "There is no core 0, or no worker 0 of 0"));
+	WANT(said(arg, "There is no worker 0 of 0: they count from 0\n"));
 	WANT_STATUS(lib.nrt_all_gather(0, 0, 1, 4, in, out), 0);
 	WANT(!memcmp(in, out, 4));
 	WANT_STATUS(lib.nrt_all_gather(0, 0, 1, 0, NULL, NULL), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nrt_exports_test.c - library, export map, public headers, manual and our tests name the same calls, and a
- * program can be built with each header alone.
+ * nrt_exports_test.c - library, export map, public headers, manual and our tests name the same calls, a
+ * program can be built with each header alone, and the compiler is told every number.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +149,23 @@ static char *header_text(size_t i)
 	return program_text(path);
 }
 
+/* What is missing of a program and of the tree that it is used on; NULL: nothing. */
+static const char *lacks(const char *program)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "command -v %s >/dev/null", program);
+	if (system(command) != 0)
+		return program;
+	return access("runtime/libnrt.map", R_OK) < 0 ? "the source tree" : NULL;
+}
+
+#define NEED(program)                         \
+	do {                                  \
+		if (lacks(program))           \
+			SKIP(lacks(program)); \
+	} while (0)
+
 TEST("nrt: the library exports what the map and the public headers say", "[nrt]")
 {
 	static struct symbols map, header, library, known, known_names;
@@ -156,8 +173,7 @@ TEST("nrt: the library exports what the map and the public headers say", "[nrt]"
 	int strangers = 0;
 
 	REQUIRE_LIBRARY();
-	if (access("runtime/libnrt.map", R_OK) < 0 || system("command -v nm >/dev/null") != 0)
-		SKIP("the source tree, or nm");
+	NEED("nm");
 	symbols_of_map(&map, text);
 	free(text);
 	for (size_t i = 0; i < HEADERS; i++) {
@@ -202,8 +218,7 @@ TEST("nrt: the library's name is libnrt.so.1", "[nrt]")
 	FILE *f;
 
 	REQUIRE_LIBRARY();
-	if (system("command -v readelf >/dev/null") != 0)
-		SKIP("readelf");
+	NEED("readelf");
 	snprintf(command, sizeof(command), "readelf -d '%s'", program_path("lib/libnrt.so.1").s);
 	f = popen(command, "r");
 	REQUIRE(f != NULL);
@@ -258,19 +273,51 @@ static void build_clients(const char *compiler, const char *suffix)
 TEST("nrt: a C program builds with each public header alone", "[nrt]")
 {
 	REQUIRE_LIBRARY();
-	if (access("runtime/include/nrt/nrt.h", R_OK) < 0 ||
-		system("command -v cc >/dev/null") != 0)
-		SKIP("the source tree, or cc");
+	NEED("cc");
 	build_clients("cc -std=c99", "client.c");
 }
 
 TEST("nrt: a C++ program builds with each public header alone", "[nrt]")
 {
 	REQUIRE_LIBRARY();
-	if (access("runtime/include/nrt/nrt.h", R_OK) < 0 ||
-		system("command -v c++ >/dev/null") != 0)
-		SKIP("the source tree, or c++");
+	NEED("c++");
 	build_clients("c++ -std=c++11", "client.cc");
+}
+
+/* ---- numbers ------------------------------------------------------------------------------ */
+
+/* The name of the enumerator that a line defines; false: none. */
+static bool enumerator_of(const char *line, char name[96])
+{
+	int end = 0;
+
+	return sscanf(line, "\t%95[A-Z0-9_] = %n", name, &end) == 1 && end > 0;
+}
+
+TEST("nrt: every enumerator of the public headers is compared with its number", "[nrt]")
+{
+	char *asserts = program_text("runtime/lifecycle/abi_layout.c");
+	int enumerators = 0;
+
+	if (access("runtime/lifecycle/abi_layout.c", R_OK) < 0) {
+		free(asserts);
+		SKIP("the source tree");
+	}
+	for (size_t i = 0; i < HEADERS; i++) {
+		char *text = header_text(i), name[96], assertion[128];
+
+		for (const char *at = text; (at = strchr(at, '\n')) != NULL;) {
+			if (!enumerator_of(++at, name))
+				continue;
+			enumerators++;
+			test_info("%s.h: %s", headers[i], name);
+			snprintf(assertion, sizeof(assertion), "\nIS(%s, ", name);
+			CHECK(strstr(asserts, assertion) != NULL);
+		}
+		free(text);
+	}
+	free(asserts);
+	CHECK(enumerators >= 28 + 6 + 16 + 11); /* statuses, frameworks, families, sizes, ... */
 }
 
 /* ---- the manual --------------------------------------------------------------------------- */

@@ -119,6 +119,7 @@ static const struct failure {
 	{"--fail=DEVICE_INFO:EIO:1", NRT_INVALID, "Failure: status 2 in nrt_init()"},
 	{"--fail=NC_RESET:EIO:1", NRT_HW_ERROR, "Failed to initialize devices, error:6"},
 	{"--fail=NC_RESET_READY:EIO:1", NRT_HW_ERROR, "Failed to initialize devices, error:6"},
+	{"--reset-fails", NRT_HW_ERROR, "Reset of nd0 failed: Input/output error"},
 };
 
 struct failing {

@@ -13,44 +13,13 @@
 #include "tests/unit/nrt_init_fixture.h"
 
 static const char *fail_at;
-static char order[1024];
 
 static NRT_STATUS fail_there(const char *step)
 {
 	return fail_at && !strcmp(step, fail_at) ? NRT_RESOURCE : NRT_SUCCESS;
 }
 
-static NRT_STATUS note_order(const char *step)
-{
-	snprintf(order + strlen(order), sizeof(order) - strlen(order), "%s; ", step);
-	return NRT_SUCCESS;
-}
-
-/* ---- the order ---------------------------------------------------------------------------- */
-
-static int in_order(void *arg)
-{
-	static const char documented[] =
-		"driver callback; device discovery; environment; hardware revision; settings; "
-		"banner; driver negotiation; core allocation; core usage; log; microcode; "
-		"collectives firmware; decode tables; collectives; framework; devices; "
-		"fork handlers; profile session; inspect; tracing; ready program; ";
-
-	WANT(enter_linked(arg, NULL) == 0);
-	init_set_probe(note_order);
-	WANT_STATUS(init(), 0);
-	if (strcmp(order, documented) != 0)
-		dprintf(complaint_fd, "%s\n", order);
-	WANT(strcmp(order, documented) == 0);
-	lib.nrt_close();
-	return 0;
-}
-
-TEST("nrt init: the steps come in the documented order", "[nrt][vdev]")
-{
-	NEED_VDEV();
-	with_device(in_order, fixture_device);
-}
+/* ---- messages ---------------------------------------------------------------------------- */
 
 static int messages(void *arg)
 {

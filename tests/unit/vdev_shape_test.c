@@ -185,8 +185,9 @@ TEST("vdev shapes: options that contradict each other are told", "[vdev]")
 		{{"driver", "2.24", "arch", "v4", NULL}, "--driver: 2.24 does not know v4"},
 		{{"driver", "2.24", "instance", "trn3.3xlarge", NULL},
 			"--driver: 2.24 does not know v4"},
-		{{"compat", "11-10", NULL}, "a range such as 10-11"},
-		{{"compat", "5", NULL}, "a range such as 10-11"},
+		{{"compat", "11-10", NULL},
+			"a range such as 10-11, of numbers from 1 to 4294967295"},
+		{{"compat", "5", NULL}, "a range such as 10-11, of numbers from 1 to 4294967295"},
 		{{"driver", "2.31", NULL}, "one of 2.24, 2.30"},
 	};
 
