@@ -114,6 +114,10 @@ static void find(struct environment *e, enum env_id id, struct finding *ret)
 	f.given = env_has_value(row, f.text);
 	if (f.given)
 		f.instead = env_overruled_by(id, lookup, e);
+	if (env_left_unread(id, lookup, e)) {
+		*ret = f;
+		return;
+	}
 	if (f.given && row->use != ENV_REMOVED && env_parse(row, f.text, &v) < 0) {
 		(void)snprintf(f.wrong, sizeof(f.wrong), "is not %s",
 			env_allowed(row, allowed, sizeof(allowed)));

@@ -14,10 +14,11 @@
 static const struct {
 	enum env_id id, instead;
 	bool with_text; /* an empty text does not */
+	bool is_read;	/* all the same */
 } overruled[] = {
-	{ENV_ID_NEURON_RT_NUM_CORES, ENV_ID_NEURON_RT_VISIBLE_CORES, false},
-	{ENV_ID_NEURON_RT_VIRTUAL_CORE_SIZE, ENV_ID_NEURON_LOGICAL_NC_CONFIG, false},
-	{ENV_ID_NEURON_RT_FAKE_INSTANCE_TYPE, ENV_ID_NTRACE_DEVICE_ROOT, true},
+	{ENV_ID_NEURON_RT_NUM_CORES, ENV_ID_NEURON_RT_VISIBLE_CORES, false, true},
+	{ENV_ID_NEURON_RT_VIRTUAL_CORE_SIZE, ENV_ID_NEURON_LOGICAL_NC_CONFIG, false, false},
+	{ENV_ID_NEURON_RT_FAKE_INSTANCE_TYPE, ENV_ID_NTRACE_DEVICE_ROOT, true, true},
 };
 
 const struct env_row *env_overruled_by(enum env_id id, env_lookup_fn *lookup, void *context)
@@ -32,6 +33,14 @@ const struct env_row *env_overruled_by(enum env_id id, env_lookup_fn *lookup, vo
 			return env_row(overruled[i].instead);
 	}
 	return NULL;
+}
+
+bool env_left_unread(enum env_id id, env_lookup_fn *lookup, void *context)
+{
+	for (size_t i = 0; i < sizeof(overruled) / sizeof(overruled[0]); i++)
+		if (overruled[i].id == id && !overruled[i].is_read)
+			return env_overruled_by(id, lookup, context) != NULL;
+	return false;
 }
 
 /* ---- the checks --------------------------------------------------------------------------- */

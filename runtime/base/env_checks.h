@@ -20,6 +20,9 @@ typedef const char *env_lookup_fn(void *context, enum env_id id);
 /* Whether a variable of a good value ends nrt_init all the same; `ret` says why, such as "needs X=1". */
 bool env_check(enum env_id id, env_lookup_fn *lookup, void *context, char *ret, size_t size);
 
+/* Is it not even looked at, so that a wrong value does no harm? */
+bool env_left_unread(enum env_id id, env_lookup_fn *lookup, void *context);
+
 /* The variable that makes this one, which has a value, go unused; NULL. */
 const struct env_row *env_overruled_by(enum env_id id, env_lookup_fn *lookup, void *context);
 

@@ -268,7 +268,6 @@ static const struct {
 	{ENODEV, "The neuron driver does not serve it; is it loaded?"},
 	{EBUSY, "The driver lets 16 processes use a device; end one of them"},
 	{EINVAL, "The last reset of the device failed; the kernel log has more"},
-	{EMFILE, "This process has as many files open as it may (`ulimit -n`)"},
 	{ENFILE, "The machine has as many files open as it may (fs.file-max)"},
 	{EINTR, "A signal ended the wait for its reset"},
 	{ENOTCONN, "The virtual device has died; start it again (ntrace-vdev)"},

@@ -80,9 +80,8 @@ static bool left_alone(enum env_id id)
 {
 	const struct env_row *row = env_row(id);
 
-	if (id == ENV_ID_NEURON_RT_VIRTUAL_CORE_SIZE)
-		return text_of(ENV_ID_NEURON_LOGICAL_NC_CONFIG) != NULL;
-	return row->use == ENV_REMOVED || row->kind == ENV_SEARCHED; /* the log has its own rule */
+	return env_left_unread(id, lookup, NULL) || row->use == ENV_REMOVED ||
+	       row->kind == ENV_SEARCHED; /* the log has its own rule */
 }
 
 static NRT_STATUS read_setting(enum env_id id, struct setting *ret)

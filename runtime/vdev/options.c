@@ -212,8 +212,31 @@ static const char *set_compat(struct vdev_choice *c, const char *value)
 	return NULL;
 }
 
+/* Says which requests there are when the first name of a text, or of a list, is none; NULL when all are. */
+static const char *unknown_name(const char *text, const char *stops, bool is_list)
+{
+	static char want[4096];
+	size_t length = strcspn(text, stops);
+	int used;
+
+	while (vdev_rules_know(text, length)) {
+		if (!is_list || !text[length])
+			return NULL;
+		text += length + 1;
+		length = strcspn(text, stops);
+	}
+	used = snprintf(want, sizeof(want),
+		"right: '%.*s' is no request; these are: ", (int)(length < 64 ? length : 64), text);
+	vdev_rules_names(want + used, sizeof(want) - (size_t)used);
+	return want;
+}
+
 static const char *set_without(struct vdev_choice *c, const char *value)
 {
+	const char *unknown = unknown_name(value, ",", true);
+
+	if (unknown)
+		return unknown;
 	return vdev_rules_without(&c->options.config.rules, value)
 		       ? NULL
 		       : "a list of requests by name, such as DEVICE_BASIC_INFO,DRIVER_INFO_GET";
@@ -221,6 +244,10 @@ static const char *set_without(struct vdev_choice *c, const char *value)
 
 static const char *set_fail(struct vdev_choice *c, const char *value)
 {
+	const char *unknown = unknown_name(value, ":", false);
+
+	if (unknown)
+		return unknown;
 	return vdev_rules_fail(&c->options.config.rules, value)
 		       ? NULL
 		       : "a request by name, an error and which one, such as NC_RESET:EBUSY:2";
@@ -228,6 +255,10 @@ static const char *set_fail(struct vdev_choice *c, const char *value)
 
 static const char *set_delay(struct vdev_choice *c, const char *value)
 {
+	const char *unknown = unknown_name(value, ":", false);
+
+	if (unknown)
+		return unknown;
 	return vdev_rules_delay(&c->options.config.rules, value)
 		       ? NULL
 		       : "a request by name and up to 3600000 milliseconds, such as NC_RESET:500";

@@ -30,6 +30,21 @@ static int find_row(const char *text, size_t length)
 	return -1;
 }
 
+bool vdev_rules_know(const char *text, size_t length)
+{
+	return find_row(text, length) >= 0;
+}
+
+void vdev_rules_names(char *ret, size_t size)
+{
+	size_t used = 0;
+
+	ret[0] = '\0';
+	for (int i = 0; i < VDEV_RULES && used < size; i++)
+		used += (size_t)snprintf(
+			ret + used, size - used, "%s%s", i ? ", " : "", row_name(i));
+}
+
 static bool parse_number(const char *text, uint32_t max, uint32_t *ret)
 {
 	unsigned long n;

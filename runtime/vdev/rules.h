@@ -11,6 +11,7 @@
 #define NTRACE_VDEV_RULES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define VDEV_MAX_DELAY_MS 3600000u
@@ -50,6 +51,10 @@ bool vdev_rules_without(struct vdev_rules *rules, const char *list);
 bool vdev_rules_fail(struct vdev_rules *rules, const char *text);
 /* NAME:MS.  The last one for a request holds. */
 bool vdev_rules_delay(struct vdev_rules *rules, const char *text);
+
+/* Is text[0..length) the name of a request, OPEN or OPEN_QUERY?  All of these, "A, B, C", into size bytes. */
+bool vdev_rules_know(const char *text, size_t length);
+void vdev_rules_names(char *ret, size_t size);
 
 /* What the rule says of the nth request, after its delay: 0 go on, or -errno.  `ended` is asked
  * every few milliseconds; when it says true that is -EINTR. */

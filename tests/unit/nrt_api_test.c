@@ -30,7 +30,9 @@ static int no_device(void *arg)
 	WANT_STATUS(lib.nrt_get_visible_nc_count(&n), NRT_INVALID);
 	WANT(n == 77);
 	WANT_STATUS(lib.nrt_get_total_nc_count(NULL), NRT_INVALID);
+	WANT(said(p, "No place for the answer"));
 	WANT_STATUS(lib.nrt_get_visible_vnc_count(NULL), NRT_INVALID);
+	WANT(said(p, "No place for the answer"));
 	return 0;
 }
 
@@ -164,6 +166,7 @@ static int version(void *arg)
 
 	WANT(enter(arg) == 0);
 	WANT_STATUS(lib.nrt_get_version(NULL, 224), NRT_INVALID);
+	WANT(said(arg, "NRT:nrt_get_version                          No place for the answer"));
 	WANT_STATUS(lib.nrt_get_version(&room.v, 159), NRT_FAILURE);
 	WANT(said(arg, "Size is < 160"));
 	memset(&room, 'x', sizeof(room));
@@ -239,6 +242,20 @@ TEST("nrt: load, execute, read, close, and all of it again", "[nrt][vdev]")
 	with_device(whole_life, two_cores);
 }
 
+static const struct {
+	nrt_tensor_placement_t placement;
+	int core;
+	size_t size;
+	const char *says;
+} no_tensors[] = {
+	{NRT_TENSOR_PLACEMENT_DEVICE, 2, 8, "there is no core 2; this process has 2, from 0\n"},
+	{NRT_TENSOR_PLACEMENT_DEVICE, -1, 8, "there is no core -1; this process has 2, from 0\n"},
+	{NRT_TENSOR_PLACEMENT_HOST, 9, 8, "there is no core 9; this process has 2, from 0\n"},
+	{NRT_TENSOR_PLACEMENT_DEVICE, 0, 0, "Cannot allocate a tensor of 0 bytes\n"},
+	{NRT_TENSOR_PLACEMENT_VIRTUAL, 0, 8, "placement VIRTUAL (2) is not supported\n"},
+	{(nrt_tensor_placement_t)5, 0, 8, "there is no placement 5\n"},
+};
+
 static int bad_arguments(void *arg)
 {
 	struct place *p = arg;
@@ -252,14 +269,12 @@ static int bad_arguments(void *arg)
 	WANT(enter(p) == 0);
 	WANT_STATUS(init(), 0);
 	WANT(job_open(&j, ADD_MODEL, 0) == 0);
-	WANT_STATUS(
-		lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 2, 8, "", &t), NRT_INVALID);
-	WANT_STATUS(
-		lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, -1, 8, "", &t), NRT_INVALID);
-	WANT_STATUS(
-		lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, 0, "", &t), NRT_INVALID);
-	WANT_STATUS(
-		lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_VIRTUAL, 0, 8, "", &t), NRT_INVALID);
+	for (size_t i = 0; i < sizeof(no_tensors) / sizeof(no_tensors[0]); i++) {
+		WANT_STATUS(lib.nrt_tensor_allocate(no_tensors[i].placement, no_tensors[i].core,
+				    no_tensors[i].size, "", &t),
+			NRT_INVALID);
+		WANT(said(p, no_tensors[i].says));
+	}
 	WANT_STATUS(
 		lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, 8, "", NULL), NRT_INVALID);
 	WANT(said(p, "No place for the tensor's handle"));

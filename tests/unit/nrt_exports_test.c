@@ -262,7 +262,8 @@ static void build_clients(const char *compiler, const char *suffix)
 		test_info("%s", headers[i]);
 		write_client(source.s, i);
 		snprintf(command, sizeof(command),
-			"%s -Wall -Wextra -Wno-cast-function-type -Werror -Iruntime/include '%s' "
+			"%s -Wall -Wextra -Wpedantic -Wno-cast-function-type -Werror "
+			"-Iruntime/include '%s' "
 			"'%s' -Wl,--allow-shlib-undefined -o '%s/client'",
 			compiler, source.s, program_path("lib/libnrt.so.1").s, scratch.dir);
 		CHECK_EQ(system(command), 0);
