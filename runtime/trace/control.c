@@ -97,6 +97,7 @@ int control_add_ring(struct control *c, uint32_t index, uint32_t capacity)
 		return rc;
 	w->slots = (struct ring_slot *)(w->head + 1);
 	w->capacity = capacity;
+	w->track_bits = (uint64_t)index << 50;
 
 	n = atomic_load(&c->ctl->ring_count);
 	entry = &c->ctl->rings[n];

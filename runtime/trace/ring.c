@@ -45,17 +45,18 @@ uint64_t ring_bytes(uint32_t capacity)
 	return (bytes + page - 1) / page * page;
 }
 
-static void record_store(struct ring_slot *slot, const struct trace_record *r)
+static void record_store(struct ring_slot *slot, const struct trace_record *r, uint64_t wanted)
 {
 	_Atomic uint64_t *to = (_Atomic uint64_t *)(void *)&slot->record;
 	uint64_t words[RECORD_WORDS];
 
 	memcpy(words, r, sizeof(words));
+	atomic_store_explicit(&slot->wanted, wanted, memory_order_release);
 	for (size_t i = 0; i < RECORD_WORDS; i++)
 		atomic_store_explicit(&to[i], words[i], memory_order_release);
 }
 
-uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t track_nc)
+uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t wanted)
 {
 	struct ring_slot *slot, *ahead;
 	uint64_t pos, seen;
@@ -68,7 +69,7 @@ uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t track
 	__builtin_prefetch((const char *)ahead + 64, 1);
 	r->id = r->nc_local_id = pos + 1;
 	if (r->tracking_id == 0)
-		r->tracking_id = r->id | (uint64_t)track_nc << 50;
+		r->tracking_id = r->id | w->track_bits;
 
 	seen = atomic_load_explicit(&slot->stamp, memory_order_acquire);
 	if ((seen & 1) != 0 || seen > 2 * pos ||
@@ -77,7 +78,7 @@ uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t track
 		atomic_fetch_add_explicit(&w->head->slot_busy, 1, memory_order_release);
 		return 0;
 	}
-	record_store(slot, r);
+	record_store(slot, r, wanted);
 	atomic_store_explicit(&slot->stamp, 2 * pos + 2, memory_order_release);
 	return r->tracking_id;
 }

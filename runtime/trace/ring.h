@@ -34,13 +34,22 @@
 
 #define CTL_NAME "ntrace-ctl"
 #define CTL_MAGIC 0x3143544e /* "NTC1" */
-#define CTL_VERSION 1u
+#define CTL_VERSION 2u
 #define CTL_PAGE_BYTES 65536u	     /* control area at offset 0 */
 #define CTL_MAX_RINGS 257u	     /* 256 cores, and one for events of no core */
 #define CTL_NAMES_BYTES (1u << 20)   /* name log */
 #define RING_DEFAULT_CAPACITY 65536u /* records */
 
 enum ctl_subscriber { CTL_SUB_API = 0, CTL_SUB_INSPECT = 1, CTL_SUB_AGENT = 2, CTL_SUB_MAX = 3 };
+
+/* Who wants an event: bit 1 << enum ctl_subscriber. */
+#define CTL_SUB_BIT(who) (1u << (who))
+
+/* What a subscriber wants: bit t of types, bit c % 64 of cores[c / 64].  Events of no core always pass. */
+struct trace_filter {
+	uint64_t types;
+	uint64_t cores[TRACE_MAX_NC / 64];
+};
 
 /* Where a ring lies in the file.  Published by storing `offset` last; 0 = no ring. */
 struct ctl_ring {
@@ -60,8 +69,12 @@ struct ctl {
 	uint32_t pad;
 	_Atomic uint32_t enable[CTL_SUB_MAX]; /* 1 = this subscriber wants events */
 	_Atomic uint32_t ring_count;	      /* entries of rings[] in use */
-	_Atomic uint64_t no_ring;	      /* events that found no ring */
-	_Atomic uint64_t emitted_no_ring;     /* = no_ring, counted at the entry of emission */
+	struct {
+		_Atomic uint64_t types, cores[TRACE_MAX_NC / 64];
+	} filters
+		[CTL_SUB_MAX]; /* as struct trace_filter; for whoever looks, emission has its own copy */
+	_Atomic uint64_t no_ring;	  /* events that found no ring */
+	_Atomic uint64_t emitted_no_ring; /* = no_ring, counted at the entry of emission */
 	uint64_t names_offset;
 	_Atomic uint64_t names_used; /* bytes of the name log that are whole */
 	_Atomic uint64_t names_lost; /* names that did not fit */
@@ -85,7 +98,7 @@ struct ring_head {
 
 struct ring_slot {
 	_Atomic uint64_t stamp;
-	uint64_t pad;
+	_Atomic uint64_t wanted; /* CTL_SUB_BIT of those who want the record */
 	struct trace_record record;
 };
 
@@ -103,14 +116,15 @@ struct ring_writer {
 	struct ring_head *head;
 	struct ring_slot *slots;
 	uint32_t capacity;
+	uint64_t track_bits; /* high bits of new tracking ids */
 };
 
 /*
  * Stores one record.  The caller has filled everything but `id`, `nc_local_id` and, when it
- * is 0, `tracking_id`; those are set here.  track_nc are the high bits for a new tracking id.
+ * is 0, `tracking_id`; those are set here.  wanted: CTL_SUB_BIT of those who want it.
  * Returns the record's tracking id, 0 when the event was dropped (counted).
  */
-uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t track_nc);
+uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t wanted);
 
 /* ---- reader ------------------------------------------------------------------------------- */
 
@@ -121,10 +135,11 @@ struct ring_counters {
 struct ctl_reader; /* one process's control file, mapped read-only; one thread at a time */
 
 /*
- * Opens a control file.  Takes ownership of fd on success.  -EPROTO: not such a file, other
+ * Opens a control file for a subscriber: records that it did not want are not delivered but counted
+ * `filtered`.  Takes ownership of fd on success.  -EPROTO: not such a file, other
  * version, or not sealed against shrinking; -errno otherwise.
  */
-int ctl_reader_open(int fd, struct ctl_reader **ret_reader);
+int ctl_reader_open(int fd, enum ctl_subscriber who, struct ctl_reader **ret_reader);
 void ctl_reader_close(struct ctl_reader *r);
 
 /* Process id as the process itself sees it (not to be trusted for identity). */

@@ -43,6 +43,7 @@ struct ring_view {
 	uint64_t cursor;			     /* next position to read */
 	uint64_t head_seen, busy_seen, emitted_seen; /* the writer's counters at the last poll */
 	uint64_t delivered;			     /* records handed out */
+	uint64_t filtered;			     /* whole ones that others wanted */
 	uint64_t abandoned;			     /* positions given up */
 	uint64_t busy_taken; /* drops of the writer that are accounted for */
 	uint64_t hold_pos;   /* position that the last poll stopped at */
@@ -58,6 +59,7 @@ struct ctl_reader {
 	uint64_t names_offset;
 	uint64_t no_ring, emitted_no_ring, names_lost; /* as at the last poll */
 	uint64_t polled_ns;
+	uint64_t who;	    /* its bit in a slot's `wanted` */
 	uint32_t next_ring; /* where the next poll begins */
 	bool dead;
 	int error; /* sticky */
@@ -105,7 +107,7 @@ static int check_control(struct ctl_reader *r, uint64_t size)
 	return r->names ? 0 : -ENOMEM;
 }
 
-int ctl_reader_open(int fd, struct ctl_reader **ret_reader)
+int ctl_reader_open(int fd, enum ctl_subscriber who, struct ctl_reader **ret_reader)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct ctl_reader *r;
@@ -123,6 +125,7 @@ int ctl_reader_open(int fd, struct ctl_reader **ret_reader)
 	if (!r)
 		return -ENOMEM;
 	r->fd = fd;
+	r->who = CTL_SUB_BIT(who);
 	r->ctl = map_part(fd, 0, CTL_PAGE_BYTES);
 	rc = r->ctl ? check_control(r, size) : -ENOMEM;
 	if (rc < 0) {
@@ -257,21 +260,23 @@ static int names_poll(struct ctl_reader *r, ring_name_fn on_name, void *ctx)
 
 /* ---- records ------------------------------------------------------------------------------ */
 
-static void record_load(struct trace_record *to, const struct ring_slot *slot)
+/* Returns who wants it. */
+static uint64_t record_load(struct trace_record *to, const struct ring_slot *slot)
 {
 	const _Atomic uint64_t *from = (const _Atomic uint64_t *)(const void *)&slot->record;
+	uint64_t wanted = atomic_load_explicit(&slot->wanted, memory_order_acquire);
 	uint64_t words[RECORD_WORDS] = {0};
 
 	for (size_t i = 0; i < RECORD_WORDS; i++)
 		words[i] = atomic_load_explicit(&from[i], memory_order_acquire);
 	memcpy(to, words, sizeof(words));
+	return wanted;
 }
 
 /* The slot of the cursor shows an older lap, or a record in the making: may it be passed? */
-static bool pass_unwritten(
-	struct ring_view *v, uint64_t stamp, uint64_t busy, bool dead, uint64_t now_ns)
+static bool pass_unwritten(struct ring_view *v, uint64_t stamp, bool dead, uint64_t now_ns)
 {
-	if (stamp != 2 * v->cursor + 1 && busy > v->busy_taken) {
+	if (stamp != 2 * v->cursor + 1 && v->busy_seen > v->busy_taken) {
 		v->busy_taken++;
 		return true;
 	}
@@ -285,20 +290,25 @@ static bool pass_unwritten(
 	return true;
 }
 
-/* Takes the record of the cursor when it is whole.  1 taken, 0 lost, -1 not there yet. */
+/* Takes the record of the cursor when it is whole.  1 taken, 0 lost or not for us, -1 not there yet. */
 static int take_record(
-	struct ring_view *v, struct trace_record *to, uint64_t busy, bool dead, uint64_t now_ns)
+	struct ctl_reader *r, struct ring_view *v, struct trace_record *to, uint64_t now_ns)
 {
 	const struct ring_slot *slot = &v->slots[v->cursor & (v->capacity - 1)];
 	uint64_t want = 2 * v->cursor + 2;
-	uint64_t stamp = atomic_load_explicit(&slot->stamp, memory_order_acquire);
+	uint64_t stamp = atomic_load_explicit(&slot->stamp, memory_order_acquire), wanted;
 
 	if (stamp < want)
-		return pass_unwritten(v, stamp, busy, dead, now_ns) ? 0 : -1;
+		return pass_unwritten(v, stamp, r->dead, now_ns) ? 0 : -1;
 	if (stamp > want)
 		return 0;
-	record_load(to, slot);
-	return atomic_load_explicit(&slot->stamp, memory_order_relaxed) == want;
+	wanted = record_load(to, slot);
+	if (atomic_load_explicit(&slot->stamp, memory_order_relaxed) != want)
+		return 0;
+	if (wanted & r->who)
+		return 1;
+	v->filtered++;
+	return 0;
 }
 
 /* Looks at the counters of a ring.  In this order a live writer cannot make the parts larger than the
@@ -351,7 +361,7 @@ static long ring_poll(struct ctl_reader *r, struct ring_view *v, uint32_t *budge
 	if (head - v->cursor > v->capacity)
 		v->cursor = head - v->capacity;
 	while (v->cursor != head && !held && *budget && rc == 0) {
-		int took = take_record(v, &r->batch[filled], busy, r->dead, now_ns);
+		int took = take_record(r, v, &r->batch[filled], now_ns);
 
 		held = took < 0;
 		if (!held) {
@@ -372,8 +382,8 @@ static long ring_poll(struct ctl_reader *r, struct ring_view *v, uint32_t *budge
 		v->clear_ns = now_ns;
 		v->busy_taken = busy; /* all drops so far lie behind the cursor */
 	}
-	/* What was delivered was not dropped. */
-	if (rc == 0 && busy > head - v->delivered)
+	/* What was whole was not dropped. */
+	if (rc == 0 && busy > head - v->delivered - v->filtered)
 		return -EPROTO;
 	return rc ? rc : delivered;
 }
@@ -467,8 +477,10 @@ static void ring_counters(const struct ring_view *v, bool dead, struct ring_coun
 	c->slot_busy = v->busy_seen;
 	c->emitted = v->emitted_seen;
 	c->delivered = v->delivered;
+	c->filtered = v->filtered;
 	c->abandoned = v->abandoned;
-	c->overwritten = v->cursor - v->delivered - v->abandoned; /* drops still among them */
+	c->overwritten =
+		v->cursor - v->delivered - v->filtered - v->abandoned; /* drops still among them */
 	c->unread = head - v->cursor;
 	/* Drops lie among the passed positions, or ahead of the cursor, or (a writer that woke up
 	 * after it had been given up) among the abandoned ones. */

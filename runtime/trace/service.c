@@ -138,7 +138,7 @@ static int obey(int kind, const struct announce_msg *msg)
 
 	switch (kind) {
 	case ANNOUNCE_ENABLE:
-		rc = trace_subscribe(CTL_SUB_AGENT, msg->ring_capacity);
+		rc = trace_subscribe(CTL_SUB_AGENT, NULL, msg->ring_capacity);
 		return rc < 0 ? rc : 1;
 	case ANNOUNCE_DISABLE:
 		trace_unsubscribe(CTL_SUB_AGENT);

@@ -130,7 +130,7 @@ int main(void)
 		for (size_t i = 0; i < ROWS; i++) {
 			if (!rows[i].traced)
 				trace_unsubscribe(CTL_SUB_AGENT);
-			else if (trace_subscribe(CTL_SUB_AGENT, 0) < 0)
+			else if (trace_subscribe(CTL_SUB_AGENT, NULL, 0) < 0)
 				return 77;
 			ns[i][round] = measure(rows[i].pair, rows[i].threads);
 		}

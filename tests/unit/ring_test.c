@@ -43,7 +43,7 @@ static int rig_open(struct rig *rig, uint32_t capacity)
 	if (rc == 0) {
 		int fd = fcntl(rig->c.file.fd, F_DUPFD_CLOEXEC, 0);
 
-		rc = ctl_reader_open(fd, &rig->r);
+		rc = ctl_reader_open(fd, CTL_SUB_AGENT, &rig->r);
 		if (rc < 0)
 			(void)close(fd);
 	}
@@ -108,7 +108,7 @@ static void emit(struct rig *rig, uint64_t n)
 {
 	struct trace_record r = make_record(n);
 
-	(void)ring_emit(rig->w, &r, 3);
+	(void)ring_emit(rig->w, &r, CTL_SUB_BIT(CTL_SUB_AGENT));
 }
 
 static struct ring_counters counters(const struct rig *rig, uint32_t row)
@@ -146,6 +146,7 @@ static void complete(struct rig *rig, uint64_t p)
 	struct ring_slot *slot = &rig->w->slots[p & (rig->w->capacity - 1)];
 
 	slot->record = make_record(p);
+	slot->wanted = CTL_SUB_BIT(CTL_SUB_AGENT);
 	atomic_store(&slot->stamp, 2 * p + 2);
 }
 
@@ -158,10 +159,10 @@ TEST("ring: records arrive in order, numbered, with ids of their core", "[ring]"
 	struct ring_counters c;
 
 	REQUIRE_EQ(rig_open(&rig, 64), 0);
-	CHECK_EQ(ring_emit(rig.w, &r, 3), 1ull | 3ull << 50);
+	CHECK_EQ(ring_emit(rig.w, &r, CTL_SUB_BIT(CTL_SUB_AGENT)), 1ull | 3ull << 50);
 	r = make_record(2);
 	r.tracking_id = 77;
-	CHECK_EQ(ring_emit(rig.w, &r, 3), 77);
+	CHECK_EQ(ring_emit(rig.w, &r, CTL_SUB_BIT(CTL_SUB_AGENT)), 77);
 	CHECK_EQ(poll_at(&rig, false, 1000), 2);
 	CHECK_EQ(rig.torn, 0);
 	CHECK_EQ(rig.last.id, 2);
