@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring.c - the writer's side of a ring: one function, and why it is right.
+ * ring.c - the writer's side of a ring, and why it is right.
  *
  * Many writers, one of them possibly a signal handler that interrupted another, put records into
  * a ring without a lock; a reader in another process takes them out without writing a byte.
  *
- * Position.  fetch_add on head gives each writer a position p of its own; its slot is
- * p mod capacity.  Positions are never given back, so head counts attempts.
+ * Position.  fetch_add on head gives each writer a position p of its own, and the epoch it belongs
+ * to; its slot is p mod (capacity << epoch).  Positions are never given back, so head counts attempts.
+ *
+ * Doubling.  The owner maps the new segment, notes the position it begins at, and adds the epoch to the
+ * head by compare-exchange from that very position: whoever gets a later one sees the segment, whoever
+ * got an earlier one goes on in the old slots.  From then on positions whose index lies in the old
+ * segments overwrite them in the order in which they would have, the others fill the new one.
  *
  * Ownership of a slot.  The stamp says which position the slot holds: 2q+1 = position q is being
  * written, 2q+2 = position q is whole.  The writer of p takes the slot by compare-exchange from
@@ -31,11 +36,16 @@
  */
 #include "runtime/trace/ring.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #define RECORD_WORDS (sizeof(struct trace_record) / sizeof(uint64_t))
-#define PREFETCH 4u /* slots; a ring is larger than the caches that are near */
+#define TRACK_SEQUENCE ((1ull << TRACK_LANE_SHIFT) - 1)
+#define DOUBLE_TRIES 100000
+#define SAMPLE 64u	 /* newest records */
+#define SAMPLE_TURNS 12u /* changes of thread among them */
+#define PREFETCH 4u	 /* slots; a ring is larger than the caches that are near */
 
 uint64_t ring_bytes(uint32_t capacity)
 {
@@ -43,6 +53,22 @@ uint64_t ring_bytes(uint32_t capacity)
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	return (bytes + page - 1) / page * page;
+}
+
+uint64_t ring_segment_bytes(uint32_t capacity, uint32_t epoch)
+{
+	uint64_t bytes = ((uint64_t)capacity << (epoch - 1)) * sizeof(struct ring_slot);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) / page * page;
+}
+
+static struct ring_slot *slot_of(const struct ring_writer *w, uint64_t pos, uint64_t epoch)
+{
+	uint64_t index = pos & (((uint64_t)w->capacity << epoch) - 1), first;
+	uint32_t segment = ring_segment_of(index, w->capacity, &first);
+
+	return &w->slots[segment][index - first];
 }
 
 static void record_store(struct ring_slot *slot, const struct trace_record *r, uint64_t wanted)
@@ -56,20 +82,26 @@ static void record_store(struct ring_slot *slot, const struct trace_record *r, u
 		atomic_store_explicit(&to[i], words[i], memory_order_release);
 }
 
+/* Behind the end of a segment this is of no use, and no harm. */
+static void prefetch(uintptr_t at)
+{
+	__builtin_prefetch((const void *)at, 1);
+	__builtin_prefetch((const void *)(at + 64), 1);
+}
+
 uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t wanted)
 {
-	struct ring_slot *slot, *ahead;
+	struct ring_slot *slot;
 	uint64_t pos, seen;
 
 	atomic_fetch_add_explicit(&w->head->emitted, 1, memory_order_relaxed);
-	pos = atomic_fetch_add_explicit(&w->head->head, 1, memory_order_release);
-	slot = &w->slots[pos & (w->capacity - 1)];
-	ahead = &w->slots[(pos + PREFETCH) & (w->capacity - 1)];
-	__builtin_prefetch(ahead, 1);
-	__builtin_prefetch((const char *)ahead + 64, 1);
-	r->id = r->nc_local_id = pos + 1;
+	pos = atomic_fetch_add_explicit(&w->head->head, 1, memory_order_acq_rel);
+	slot = slot_of(w, pos & RING_POS_MASK, pos >> RING_POS_BITS);
+	pos &= RING_POS_MASK;
+	prefetch((uintptr_t)(slot + PREFETCH));
+	r->id = r->nc_local_id = w->lane_bits + (pos & TRACK_SEQUENCE) + 1;
 	if (r->tracking_id == 0)
-		r->tracking_id = r->id | w->track_bits;
+		r->tracking_id = r->id + w->core_bits;
 
 	seen = atomic_load_explicit(&slot->stamp, memory_order_acquire);
 	if ((seen & 1) != 0 || seen > 2 * pos ||
@@ -81,4 +113,45 @@ uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t wante
 	record_store(slot, r, wanted);
 	atomic_store_explicit(&slot->stamp, 2 * pos + 2, memory_order_release);
 	return r->tracking_id;
+}
+
+/* ---- the owner's side ------------------------------------------------------------------------ */
+
+int ring_double(struct ring_writer *w, struct ring_slot *slots, uint64_t offset)
+{
+	uint64_t head = atomic_load_explicit(&w->head->head, memory_order_relaxed);
+	uint64_t epoch = (head >> RING_POS_BITS) + 1;
+	struct ring_segment *segment;
+
+	if (epoch >= RING_SEGMENTS)
+		return -ERANGE;
+	segment = &w->head->segments[epoch];
+	w->slots[epoch] = slots;
+	atomic_store_explicit(&segment->offset, offset, memory_order_relaxed);
+	for (int i = 0; i < DOUBLE_TRIES; i++) {
+		atomic_store_explicit(&segment->start, head & RING_POS_MASK, memory_order_relaxed);
+		if (atomic_compare_exchange_strong_explicit(&w->head->head, &head,
+			    head + (1ull << RING_POS_BITS), memory_order_acq_rel,
+			    memory_order_relaxed))
+			return 0;
+	}
+	return -EBUSY;
+}
+
+bool ring_contended(const struct ring_writer *w)
+{
+	uint64_t head = atomic_load_explicit(&w->head->head, memory_order_acquire);
+	uint64_t end = head & RING_POS_MASK, before = 0;
+	uint32_t turns = 0;
+
+	for (uint64_t pos = end < SAMPLE ? end : end - SAMPLE; pos < end; pos++) {
+		const struct ring_slot *slot = slot_of(w, pos, head >> RING_POS_BITS);
+		const _Atomic uint64_t *words =
+			(const _Atomic uint64_t *)(const void *)&slot->record;
+		uint64_t thread = atomic_load_explicit(&words[1], memory_order_relaxed);
+
+		turns += thread != before;
+		before = thread;
+	}
+	return turns >= SAMPLE_TURNS;
 }

@@ -18,9 +18,7 @@
 #include "runtime/trace/intern.h"
 
 #define NO_CORE TRACE_MAX_NC /* index of the ring for events of no core */
-#define MIN_CAPACITY 1024u
-#define MAX_CAPACITY (1u << 20)
-#define MAX_NAMES 4096u /* distinct names that are remembered as logged */
+#define MAX_NAMES 4096u	     /* distinct names that are remembered as logged */
 #define MAX_NAME_BYTES 255u
 
 struct trace_gate trace_gate;
@@ -35,13 +33,18 @@ static struct {
 	uint32_t name_count;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static __thread uint32_t cached_tid __attribute__((tls_model("initial-exec")));
+static __thread struct {
+	uint32_t tid;
+	uint32_t
+		number; /* of the threads that emitted, in the order of their first event: chooses the lane */
+} self __attribute__((tls_model("initial-exec")));
 
-static uint32_t thread_id(void)
+static _Atomic uint32_t thread_count;
+
+static void know_self(void)
 {
-	if (cached_tid == 0)
-		cached_tid = (uint32_t)syscall(SYS_gettid);
-	return cached_tid;
+	self.number = atomic_fetch_add_explicit(&thread_count, 1, memory_order_relaxed);
+	self.tid = (uint32_t)syscall(SYS_gettid);
 }
 
 /* ---- events ------------------------------------------------------------------------------- */
@@ -56,9 +59,12 @@ static uint64_t emit(uint32_t wanted, struct boot_ns when, uint32_t nc, enum tra
 	size_t size)
 {
 	uint32_t index = ring_index(nc);
+	uint32_t lanes = atomic_load_explicit(&state.control.lanes[index], memory_order_acquire);
 	struct trace_record r;
 
-	if (!atomic_load_explicit(&state.control.ready[index], memory_order_acquire)) {
+	if (self.tid == 0)
+		know_self();
+	if (lanes == 0) {
 		struct ctl *ctl = state.control.ctl;
 
 		atomic_fetch_add_explicit(&ctl->emitted_no_ring, 1, memory_order_relaxed);
@@ -68,14 +74,14 @@ static uint64_t emit(uint32_t wanted, struct boot_ns when, uint32_t nc, enum tra
 	memset(&r, 0, sizeof(r));
 	r.trace_type = type;
 	r.status = status;
-	r.thread_id = thread_id();
+	r.thread_id = self.tid;
 	r.tracking_id = tracking;
 	r.timestamp_ns = when.ns;
 	if (size)
 		memcpy(r.data, payload, size < sizeof(r.data) ? size : sizeof(r.data));
 	r.phase = phase;
 	r.nc_idx = index == NO_CORE ? TRACE_NC_UNKNOWN : nc;
-	return ring_emit(&state.control.writers[index], &r, wanted);
+	return ring_emit(&state.control.writers[index][self.number & (lanes - 1)], &r, wanted);
 }
 
 struct trace_span trace_start_event(
@@ -150,7 +156,7 @@ static void after_fork_in_child(void)
 {
 	for (int who = 0; who < CTL_SUB_MAX; who++)
 		gate_set((enum ctl_subscriber)who, NULL);
-	cached_tid = 0;
+	self.tid = 0;
 	state.forked = true;
 	kept_fd_close(&state.control.file);
 	trace_service_forget();
@@ -195,7 +201,7 @@ static bool core_wanted(uint32_t index)
 
 static uint32_t largest_wish(void)
 {
-	uint32_t most = MIN_CAPACITY;
+	uint32_t most = RING_MIN_CAPACITY;
 
 	for (int who = 0; who < CTL_SUB_MAX; who++)
 		if (state.wishes[who] > most)
@@ -203,17 +209,25 @@ static uint32_t largest_wish(void)
 	return most;
 }
 
+/* What a new ring begins with. */
+static uint32_t first_capacity(void)
+{
+	uint32_t wish = largest_wish();
+
+	return wish < RING_DEFAULT_CAPACITY ? wish : RING_DEFAULT_CAPACITY;
+}
+
 void trace_core_touch(uint32_t nc)
 {
 	uint32_t index = ring_index(nc);
 
-	if (state.forked || atomic_load_explicit(&state.control.ready[index], memory_order_acquire))
+	if (state.forked || atomic_load_explicit(&state.control.lanes[index], memory_order_acquire))
 		return;
 	pthread_mutex_lock(&state.lock);
 	atomic_store(&state.touched[index], 1);
 	/* An error leaves the core without a ring: its events are counted no_ring. */
 	if (state.open && core_wanted(index))
-		(void)control_add_ring(&state.control, index, largest_wish());
+		(void)control_add_ring(&state.control, index, first_capacity());
 	pthread_mutex_unlock(&state.lock);
 }
 
@@ -251,11 +265,11 @@ uint64_t trace_intern(const char *text)
 
 static uint32_t fit_capacity(uint32_t wish)
 {
-	uint32_t capacity = MIN_CAPACITY;
+	uint32_t capacity = RING_MIN_CAPACITY;
 
 	if (wish == 0)
 		return RING_DEFAULT_CAPACITY;
-	while (capacity < wish && capacity < MAX_CAPACITY)
+	while (capacity < wish && capacity < RING_MAX_CAPACITY)
 		capacity *= 2;
 	return capacity;
 }
@@ -279,15 +293,15 @@ static void show(enum ctl_subscriber who, const struct trace_filter *filter)
 /* Rings for what a subscriber with this filter wants of what is touched. */
 static int add_rings(const struct trace_filter *filter)
 {
-	int rc = control_add_ring(&state.control, NO_CORE, largest_wish());
+	int rc = control_add_ring(&state.control, NO_CORE, first_capacity());
 
 	for (uint32_t nc = 0; nc < TRACE_MAX_NC && rc == 0; nc++)
 		if (atomic_load(&state.touched[nc]) && wants_core(filter, nc))
-			rc = control_add_ring(&state.control, nc, largest_wish());
+			rc = control_add_ring(&state.control, nc, first_capacity());
 	return rc;
 }
 
-int trace_subscribe(
+int trace_set_subscriber(
 	enum ctl_subscriber who, const struct trace_filter *filter, uint32_t records_per_core)
 {
 	uint32_t before;
@@ -315,6 +329,16 @@ int trace_subscribe(
 	return rc;
 }
 
+int trace_subscribe(
+	enum ctl_subscriber who, const struct trace_filter *filter, uint32_t records_per_core)
+{
+	int rc = trace_set_subscriber(who, filter, records_per_core);
+
+	if (rc == 0)
+		trace_service_need();
+	return rc;
+}
+
 void trace_unsubscribe(enum ctl_subscriber who)
 {
 	if (state.forked)
@@ -326,6 +350,17 @@ void trace_unsubscribe(enum ctl_subscriber who)
 		state.wishes[who] = 0;
 	}
 	pthread_mutex_unlock(&state.lock);
+}
+
+int trace_tend(void)
+{
+	int ms = 0;
+
+	pthread_mutex_lock(&state.lock);
+	if (state.open && trace_on())
+		ms = control_tend(&state.control, largest_wish());
+	pthread_mutex_unlock(&state.lock);
+	return ms;
 }
 
 int trace_control_fd(void)

@@ -8,8 +8,8 @@
  * so events may also be emitted from signal handlers.  The child of a fork emits nothing.
  *
  * nc is the logical core the event belongs to, TRACE_NC_UNKNOWN when there is none: such events have
- * a ring of their own.  Tracking ids are the sequence number within the core, from 1, with the core in
- * bits 50 and up (256 for no core): never 0 and unique in the process.
+ * a ring of their own.  Tracking ids are the sequence number within the lane, from 1, with the lane in bits
+ * 36 to 38 and the core in bits 50 and up (256 for no core): never 0 and unique in the process.
  */
 #ifndef NTRACE_TRACE_TRACE_H
 #define NTRACE_TRACE_TRACE_H
@@ -105,8 +105,8 @@ uint64_t trace_intern(const char *text);
 
 /*
  * Makes rings, then sets the subscriber's word.  filter: NULL = everything; copied.  records_per_core: how many
- * it wishes to be kept, 0 = default; rounded up to a power of two and limited to 1024..2^20; a ring made from now
- * on has the largest wish of all subscribers.  Again with the same subscriber: the new filter and wish replace
+ * it wishes to be kept, 0 = default; rounded up to a power of two and limited to 1024..2^22.  A ring begins with
+ * up to RING_DEFAULT_CAPACITY records and grows, by the service thread, up to the largest wish of all.  Again with the same subscriber: the new filter and wish replace
  * the old ones.  0 or -errno.
  */
 int trace_subscribe(
@@ -116,15 +116,24 @@ void trace_unsubscribe(enum ctl_subscriber who);
 /* A duplicate of the control file's descriptor, close-on-exec, the caller's to close; or -errno. */
 int trace_control_fd(void);
 
-/* ---- agent (service.c) -------------------------------------------------------------------- */
+/* ---- agent and service thread (service.c) ---------------------------------------------------- */
 
 /*
  * Announces the process at $NTRACE_SOCKET and starts the service thread, which watches the
- * connection.  The connection outlives trace_service_stop and is taken up by the next start.
+ * connection and tends the rings.  The connection outlives trace_service_stop and is taken up by the next start.
  * 1 = an agent listens, 0 = no socket in the environment, or the agent does not want us; -errno = it
  * could not be reached or did not answer in time.
  */
 int trace_service_start(uint32_t flags);
+
+/* Sees to it that the thread runs and looks at the rings.  When it cannot be made the rings stay as they are. */
+void trace_service_need(void);
+
+/* For the thread: trace_subscribe without trace_service_need. */
+int trace_set_subscriber(
+	enum ctl_subscriber who, const struct trace_filter *filter, uint32_t records_per_core);
+/* For the thread, one look at the rings: grows them, adds lanes.  Ms until the next, 0 = nobody subscribes. */
+int trace_tend(void);
 
 /* Ends and joins the thread; the enable word stays as it is. */
 void trace_service_stop(void);

@@ -240,7 +240,7 @@ static int sparse_file(const uint32_t *capacities, uint32_t count)
 
 TEST("ring: one poll passes a bounded number of positions, the next begins behind them", "[ring]")
 {
-	static const uint32_t capacities[] = {1u << 20, 64}, too_large[] = {1u << 21};
+	static const uint32_t capacities[] = {1u << 20, 64}, too_large[] = {1u << 23};
 	struct ctl_reader *r = NULL;
 	struct ring_counters c;
 	uint32_t nc, lane;

@@ -39,7 +39,7 @@ static int rig_open(struct rig *rig, uint32_t capacity)
 	rc = control_create(&rig->c);
 	if (rc == 0)
 		rc = control_add_ring(&rig->c, 3, capacity);
-	rig->w = &rig->c.writers[3];
+	rig->w = &rig->c.writers[3][0];
 	if (rc == 0) {
 		int fd = fcntl(rig->c.file.fd, F_DUPFD_CLOEXEC, 0);
 
@@ -137,13 +137,13 @@ static uint64_t claim(struct rig *rig)
 	uint64_t p = atomic_fetch_add(&rig->w->head->head, 1);
 
 	atomic_fetch_add(&rig->w->head->emitted, 1);
-	atomic_store(&rig->w->slots[p & (rig->w->capacity - 1)].stamp, 2 * p + 1);
+	atomic_store(&rig->w->slots[0][p & (rig->w->capacity - 1)].stamp, 2 * p + 1);
 	return p;
 }
 
 static void complete(struct rig *rig, uint64_t p)
 {
-	struct ring_slot *slot = &rig->w->slots[p & (rig->w->capacity - 1)];
+	struct ring_slot *slot = &rig->w->slots[0][p & (rig->w->capacity - 1)];
 
 	slot->record = make_record(p);
 	slot->wanted = CTL_SUB_BIT(CTL_SUB_AGENT);

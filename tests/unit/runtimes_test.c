@@ -126,7 +126,8 @@ static void fake_close(struct fake *f)
 static void fake_emit(struct fake *f)
 {
 	struct ring_head *head = (struct ring_head *)((char *)f->ctl + RING_OFFSET);
-	struct ring_writer w = {head, (struct ring_slot *)(head + 1), CAPACITY, 0};
+	struct ring_writer w = {
+		.head = head, .slots = {(struct ring_slot *)(head + 1)}, .capacity = CAPACITY};
 	struct trace_record rec = {.timestamp_ns = clock_boot().ns};
 
 	ring_emit(&w, &rec, CTL_SUB_BIT(CTL_SUB_AGENT));
