@@ -40,7 +40,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RECORD_WORDS (sizeof(struct trace_record) / sizeof(uint64_t))
 #define TRACK_SEQUENCE ((1ull << TRACK_LANE_SHIFT) - 1)
 #define DOUBLE_TRIES 100000
 #define SAMPLE 64u	 /* newest records */
@@ -71,15 +70,48 @@ static struct ring_slot *slot_of(const struct ring_writer *w, uint64_t pos, uint
 	return &w->slots[segment][index - first];
 }
 
-static void record_store(struct ring_slot *slot, const struct trace_record *r, uint64_t wanted)
+static void put(_Atomic uint64_t *word, uint64_t value)
+{
+	atomic_store_explicit(word, value, memory_order_release);
+}
+
+static void payload_store(_Atomic uint64_t *to, const void *payload, size_t size)
+{
+	const char *from = payload;
+	uint64_t word;
+
+	for (size_t i = 0; i < TRACE_PAYLOAD_BYTES / 8; i++) {
+		word = 0;
+		if (size >= 8 * i + 8)
+			memcpy(&word, from + 8 * i, 8);
+		else if (size > 8 * i)
+			memcpy(&word, from + 8 * i, size - 8 * i);
+		put(&to[i], word);
+	}
+}
+
+static_assert(offsetof(struct trace_record, status) == 4, "word 0");
+static_assert(offsetof(struct trace_record, data) == 6 * 8, "word 6");
+static_assert(offsetof(struct trace_record, has_nrta_seq_id) == 13 * 8, "word 13");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "two fields in a word");
+
+/* The words of a trace_record. */
+static void record_store(
+	struct ring_slot *slot, const struct ring_event *e, uint64_t id, uint64_t tracking)
 {
 	_Atomic uint64_t *to = (_Atomic uint64_t *)(void *)&slot->record;
-	uint64_t words[RECORD_WORDS];
 
-	memcpy(words, r, sizeof(words));
-	atomic_store_explicit(&slot->wanted, wanted, memory_order_release);
-	for (size_t i = 0; i < RECORD_WORDS; i++)
-		atomic_store_explicit(&to[i], words[i], memory_order_release);
+	atomic_store_explicit(&slot->wanted, e->wanted, memory_order_release);
+	put(&to[0], e->type | (uint64_t)e->status << 32);
+	put(&to[1], e->thread_id);
+	put(&to[2], id);
+	put(&to[3], id);
+	put(&to[4], tracking);
+	put(&to[5], e->timestamp_ns);
+	payload_store(&to[6], e->payload, e->size);
+	put(&to[11], e->phase | (uint64_t)e->nc_idx << 32);
+	put(&to[12], e->nrta_seq_id);
+	put(&to[13], e->has_nrta_seq_id);
 }
 
 /* Behind the end of a segment this is of no use, and no harm. */
@@ -89,19 +121,19 @@ static void prefetch(uintptr_t at)
 	__builtin_prefetch((const void *)(at + 64), 1);
 }
 
-uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t wanted)
+uint64_t ring_emit(struct ring_writer *w, const struct ring_event *e)
 {
+	uint64_t tracking = e->tracking_id, pos, seen, id;
 	struct ring_slot *slot;
-	uint64_t pos, seen;
 
 	atomic_fetch_add_explicit(&w->head->emitted, 1, memory_order_relaxed);
 	pos = atomic_fetch_add_explicit(&w->head->head, 1, memory_order_acq_rel);
 	slot = slot_of(w, pos & RING_POS_MASK, pos >> RING_POS_BITS);
 	pos &= RING_POS_MASK;
 	prefetch((uintptr_t)(slot + PREFETCH));
-	r->id = r->nc_local_id = w->lane_bits + (pos & TRACK_SEQUENCE) + 1;
-	if (r->tracking_id == 0)
-		r->tracking_id = r->id + w->core_bits;
+	id = w->lane_bits + (pos & TRACK_SEQUENCE) + 1;
+	if (tracking == 0)
+		tracking = id + w->core_bits;
 
 	seen = atomic_load_explicit(&slot->stamp, memory_order_acquire);
 	if ((seen & 1) != 0 || seen > 2 * pos ||
@@ -110,9 +142,9 @@ uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t wante
 		atomic_fetch_add_explicit(&w->head->slot_busy, 1, memory_order_release);
 		return 0;
 	}
-	record_store(slot, r, wanted);
+	record_store(slot, e, id, tracking);
 	atomic_store_explicit(&slot->stamp, 2 * pos + 2, memory_order_release);
-	return r->tracking_id;
+	return tracking;
 }
 
 /* ---- the owner's side ------------------------------------------------------------------------ */

@@ -60,7 +60,6 @@ static uint64_t emit(uint32_t wanted, struct boot_ns when, uint32_t nc, enum tra
 {
 	uint32_t index = ring_index(nc);
 	uint32_t lanes = atomic_load_explicit(&state.control.lanes[index], memory_order_acquire);
-	struct trace_record r;
 
 	if (self.tid == 0)
 		know_self();
@@ -71,17 +70,19 @@ static uint64_t emit(uint32_t wanted, struct boot_ns when, uint32_t nc, enum tra
 		atomic_fetch_add_explicit(&ctl->no_ring, 1, memory_order_release);
 		return 0;
 	}
-	memset(&r, 0, sizeof(r));
-	r.trace_type = type;
-	r.status = status;
-	r.thread_id = self.tid;
-	r.tracking_id = tracking;
-	r.timestamp_ns = when.ns;
-	if (size)
-		memcpy(r.data, payload, size < sizeof(r.data) ? size : sizeof(r.data));
-	r.phase = phase;
-	r.nc_idx = index == NO_CORE ? TRACE_NC_UNKNOWN : nc;
-	return ring_emit(&state.control.writers[index][self.number & (lanes - 1)], &r, wanted);
+	return ring_emit(&state.control.writers[index][self.number & (lanes - 1)],
+		&(struct ring_event){
+			.type = type,
+			.status = status,
+			.phase = phase,
+			.nc_idx = index == NO_CORE ? TRACE_NC_UNKNOWN : nc,
+			.thread_id = self.tid,
+			.timestamp_ns = when.ns,
+			.tracking_id = tracking,
+			.payload = payload,
+			.size = size,
+			.wanted = wanted,
+		});
 }
 
 struct trace_span trace_start_event(

@@ -104,11 +104,25 @@ static long poll_at(struct rig *rig, bool dead, uint64_t now_ns)
 	return ctl_reader_poll(rig->r, dead, now_ns, on_batch, on_name, rig);
 }
 
-static void emit(struct rig *rig, uint64_t n)
+static uint64_t emit_as(struct rig *rig, uint64_t n, uint64_t tracking)
 {
 	struct trace_record r = make_record(n);
+	struct ring_event e = {.type = r.trace_type,
+		.thread_id = n,
+		.timestamp_ns = n,
+		.tracking_id = tracking,
+		.nc_idx = 3,
+		.nrta_seq_id = n,
+		.payload = r.data,
+		.size = sizeof(r.data),
+		.wanted = CTL_SUB_BIT(CTL_SUB_AGENT)};
 
-	(void)ring_emit(rig->w, &r, CTL_SUB_BIT(CTL_SUB_AGENT));
+	return ring_emit(rig->w, &e);
+}
+
+static void emit(struct rig *rig, uint64_t n)
+{
+	(void)emit_as(rig, n, 0);
 }
 
 static struct ring_counters counters(const struct rig *rig, uint32_t row)
@@ -155,14 +169,11 @@ static void complete(struct rig *rig, uint64_t p)
 TEST("ring: records arrive in order, numbered, with ids of their core", "[ring]")
 {
 	struct rig rig = {0};
-	struct trace_record r = make_record(1);
 	struct ring_counters c;
 
 	REQUIRE_EQ(rig_open(&rig, 64), 0);
-	CHECK_EQ(ring_emit(rig.w, &r, CTL_SUB_BIT(CTL_SUB_AGENT)), 1ull | 3ull << 50);
-	r = make_record(2);
-	r.tracking_id = 77;
-	CHECK_EQ(ring_emit(rig.w, &r, CTL_SUB_BIT(CTL_SUB_AGENT)), 77);
+	CHECK_EQ(emit_as(&rig, 1, 0), 1ull | 3ull << 50);
+	CHECK_EQ(emit_as(&rig, 2, 77), 77);
 	CHECK_EQ(poll_at(&rig, false, 1000), 2);
 	CHECK_EQ(rig.torn, 0);
 	CHECK_EQ(rig.last.id, 2);
