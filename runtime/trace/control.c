@@ -11,11 +11,14 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define BUSY_MS 1 /* between looks, while events come into a ring that can grow */
 #define IDLE_MS 10
-#define CROWD_EVENTS 1000u /* between two looks: below that lanes save nothing */
+#define MANY_EVENTS 1000u /* between two looks: with fewer a lane of one's own saves nothing */
+#define SAMPLE 64u	  /* newest records that are looked at */
+#define SAMPLE_SHARE 8u	  /* of them, by one thread: it gets a lane */
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
@@ -132,26 +135,32 @@ int control_add_ring(struct control *c, uint32_t index, uint32_t capacity)
 {
 	int rc = 0;
 
-	if (atomic_load(&c->lanes[index]) == 0) {
+	if (!atomic_load(&c->ready[index])) {
 		rc = add_lane(c, index, 0, capacity);
 		if (rc == 0)
-			atomic_store_explicit(&c->lanes[index], 1, memory_order_release);
+			atomic_store_explicit(&c->ready[index], 1, memory_order_release);
 	}
 	return rc;
 }
 
-int control_add_lanes(struct control *c, uint32_t index)
+static bool lives(uint32_t tid)
 {
-	uint32_t lanes = atomic_load(&c->lanes[index]);
-	int rc = 0;
+	return syscall(SYS_tgkill, getpid(), tid, 0) == 0 || errno != ESRCH;
+}
+
+int control_own_lane(struct control *c, uint32_t index, uint32_t tid)
+{
+	uint32_t lane = control_lane(tid), owner = atomic_load(&c->owner[index][lane]);
+	int rc;
 
 	/* Readers tell events of no core by the core alone. */
-	if (lanes == CTL_MAX_LANES || index == TRACE_MAX_NC)
+	if (index == TRACE_MAX_NC)
 		return -ERANGE;
-	for (uint32_t lane = lanes; lane < 2 * lanes && rc == 0; lane++)
-		rc = add_lane(c, index, lane, c->writers[index][0].capacity);
+	if (owner && (owner == tid || lives(owner)))
+		return owner == tid ? 0 : -EBUSY;
+	rc = add_lane(c, index, lane, c->writers[index][0].capacity);
 	if (rc == 0)
-		atomic_store_explicit(&c->lanes[index], 2 * lanes, memory_order_release);
+		atomic_store_explicit(&c->owner[index][lane], tid, memory_order_release);
 	return rc;
 }
 
@@ -164,15 +173,38 @@ int control_grow_ring(struct control *c, uint32_t index, uint32_t lane)
 
 	if (epoch >= RING_SEGMENTS)
 		return -ERANGE;
+	if (atomic_load(&w->next_epoch))
+		return -EBUSY; /* the thread has not emitted since */
 	if (!watch->segment) {
 		watch->segment_offset = c->file_bytes;
 		watch->segment = grow(c, ring_segment_bytes(w->capacity, epoch), &rc);
 	}
-	if (rc == 0)
+	if (rc == 0 && lane)
+		ring_double_later(w, watch->segment, watch->segment_offset);
+	else if (rc == 0)
 		rc = ring_double(w, watch->segment, watch->segment_offset);
 	if (rc == 0)
 		watch->segment = NULL;
 	return rc;
+}
+
+/* Gives those threads a lane that wrote a good part of the newest records. */
+static void spread(struct control *c, uint32_t index)
+{
+	uint32_t tids[SAMPLE / SAMPLE_SHARE], counts[SAMPLE / SAMPLE_SHARE], known = 0;
+
+	for (uint32_t n = 1; n <= SAMPLE; n++) {
+		uint32_t tid = ring_recent_thread(&c->writers[index][0], n), i = 0;
+
+		while (i < known && tids[i] != tid)
+			i++;
+		if (i == known && known < SAMPLE / SAMPLE_SHARE) {
+			tids[known] = tid;
+			counts[known++] = 0;
+		}
+		if (tid && i < known && ++counts[i] == SAMPLE_SHARE)
+			(void)control_own_lane(c, index, tid); /* no: it stays where it is */
+	}
 }
 
 /* One ring.  Returns ms until the next look. */
@@ -187,7 +219,8 @@ static int tend_ring(struct control *c, uint32_t index, uint32_t lane, uint32_t 
 	watch->head = head;
 	if (can_grow && head >= holds / 2 && control_grow_ring(c, index, lane) == 0)
 		can_grow = 2 * holds < most;
-	watch->crowded = came >= CROWD_EVENTS && ring_contended(w);
+	if (lane == 0 && came >= MANY_EVENTS && index != TRACE_MAX_NC)
+		spread(c, index);
 	return can_grow && came ? BUSY_MS : IDLE_MS;
 }
 
@@ -195,20 +228,13 @@ int control_tend(struct control *c, uint32_t most)
 {
 	int next = IDLE_MS;
 
-	for (uint32_t i = 0; i <= TRACE_MAX_NC; i++) {
-		uint32_t lanes = atomic_load(&c->lanes[i]);
-		bool crowded = false;
+	for (uint32_t i = 0; i <= TRACE_MAX_NC; i++)
+		for (uint32_t lane = 0; lane < CTL_MAX_LANES && c->writers[i][0].head; lane++) {
+			int ms = c->writers[i][lane].head ? tend_ring(c, i, lane, most) : next;
 
-		for (uint32_t lane = 0; lane < lanes; lane++) {
-			int ms = tend_ring(c, i, lane, most);
-
-			crowded = crowded || c->watch[i][lane].crowded;
 			if (ms < next)
 				next = ms;
 		}
-		if (crowded)
-			(void)control_add_lanes(c, i); /* no more: they share those there are */
-	}
 	return next;
 }
 

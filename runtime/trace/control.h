@@ -8,7 +8,6 @@
 #ifndef NTRACE_TRACE_CONTROL_H
 #define NTRACE_TRACE_CONTROL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "runtime/base/kept_fd.h"
@@ -17,7 +16,6 @@
 /* What control_tend remembers of a ring. */
 struct control_watch {
 	uint64_t head; /* at the last look */
-	bool crowded;  /* was contended then */
 	void *segment; /* mapped, but writers were too quick to begin with it; and where */
 	uint64_t segment_offset;
 };
@@ -30,8 +28,9 @@ struct control {
 	/* Index: core, or TRACE_MAX_NC for events of no core; lane. */
 	struct ring_writer writers[TRACE_MAX_NC + 1][CTL_MAX_LANES];
 	struct control_watch watch[TRACE_MAX_NC + 1][CTL_MAX_LANES];
-	/* 0 or a power of two; the event's thread says which lane it takes. */
-	_Atomic uint32_t lanes[TRACE_MAX_NC + 1];
+	_Atomic uint32_t ready[TRACE_MAX_NC + 1]; /* is lane 0 there? */
+	/* Kernel's id of the one thread that writes to the lane, which is control_lane of it; 0 = none. */
+	_Atomic uint32_t owner[TRACE_MAX_NC + 1][CTL_MAX_LANES];
 };
 
 /* Creates and maps the file.  0 or -errno. */
@@ -41,13 +40,18 @@ void control_destroy(struct control *c);
 /* Adds the first lane of this index, its memory allocated and mapped in.  0 (also when it is there) or
  * -errno. */
 int control_add_ring(struct control *c, uint32_t index, uint32_t capacity);
-/* Doubles the lanes.  -ERANGE: there are as many as there may be. */
-int control_add_lanes(struct control *c, uint32_t index);
-/* Doubles a ring. */
+/* Which lane a thread can have to itself. */
+static inline uint32_t control_lane(uint32_t tid)
+{
+	return 1 + tid % (CTL_MAX_LANES - 1);
+}
+/* Gives the thread its lane.  -EBUSY: another one that lives has it.  -ERANGE: of no core, which has no lanes. */
+int control_own_lane(struct control *c, uint32_t index, uint32_t tid);
+/* Doubles a ring; one of a single thread when it emits next. */
 int control_grow_ring(struct control *c, uint32_t index, uint32_t lane);
 /*
- * Looks at every ring: those that are half full double, up to `most` records; cores on whose ring threads take
- * turns get more lanes.  Returns the ms until the next look.
+ * Looks at every ring: those that are half full double, up to `most` records; threads that write much to lane 0
+ * get their own.  Returns the ms until the next look.
  */
 int control_tend(struct control *c, uint32_t most);
 /* Appends a name.  0, or -ENOSPC (counted) when the log is full. */

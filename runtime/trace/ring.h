@@ -8,8 +8,8 @@
  * were made a microsecond before a SIGKILL.  The file only ever grows and is sealed against
  * shrinking, so a reader's mapping cannot fault.
  *
- * Each core has one or more lanes, which are rings of their own: the threads that emit on a core are spread
- * over them, for two threads that take turns at one counter make each other three times dearer.
+ * Each core has one or more lanes, which are rings of their own.  Lane 0 is for all threads; a thread that
+ * emits much gets a lane that it alone writes to, where the steps below need no locked instruction.
  *
  * A ring has `capacity` slots (a power of two), and doubles by segments, each as large as all before it.  Its
  * epoch counts the doublings and stands in the same word as the head, so that each position belongs to
@@ -157,6 +157,8 @@ struct ring_writer {
 	uint32_t capacity;
 	uint64_t lane_bits; /* in ids: lane << TRACK_LANE_SHIFT */
 	uint64_t core_bits; /* in tracking ids: core << TRACK_CORE_SHIFT */
+	/* Epoch that the one thread of this lane is to begin, its segment being there; 0 = none. */
+	_Atomic uint32_t next_epoch;
 };
 
 /* What becomes a record.  Not a trace_record, for building one in memory and copying it costs more than
@@ -174,6 +176,8 @@ struct ring_event {
 
 /* Stores a record.  Returns its tracking id, 0 when the event was dropped (counted). */
 uint64_t ring_emit(struct ring_writer *w, const struct ring_event *e);
+/* The same in a lane that no other thread writes to.  Signal handlers of the thread may interrupt it. */
+uint64_t ring_emit_alone(struct ring_writer *w, const struct ring_event *e);
 
 /*
  * Begins the next epoch, whose segment (of ring_segment_bytes) the caller has mapped at `slots` and which lies in
@@ -181,8 +185,11 @@ uint64_t ring_emit(struct ring_writer *w, const struct ring_event *e);
  */
 int ring_double(struct ring_writer *w, struct ring_slot *slots, uint64_t offset);
 
-/* Did different threads take turns at the newest records of this ring? */
-bool ring_contended(const struct ring_writer *w);
+/* The same in a lane of one thread, which begins the epoch at its next event. */
+void ring_double_later(struct ring_writer *w, struct ring_slot *slots, uint64_t offset);
+
+/* Thread of the record n positions (from 1) before the newest; 0 = there is none.  A guess while writers write. */
+uint32_t ring_recent_thread(const struct ring_writer *w, uint64_t n);
 
 /* ---- reader ------------------------------------------------------------------------------- */
 

@@ -35,16 +35,15 @@ static struct {
 
 static __thread struct {
 	uint32_t tid;
-	uint32_t
-		number; /* of the threads that emitted, in the order of their first event: chooses the lane */
+	uint32_t lane; /* that it can have to itself on a core */
 } self __attribute__((tls_model("initial-exec")));
-
-static _Atomic uint32_t thread_count;
 
 static void know_self(void)
 {
-	self.number = atomic_fetch_add_explicit(&thread_count, 1, memory_order_relaxed);
-	self.tid = (uint32_t)syscall(SYS_gettid);
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+
+	self.lane = control_lane(tid);
+	self.tid = tid;
 }
 
 /* ---- events ------------------------------------------------------------------------------- */
@@ -59,30 +58,30 @@ static uint64_t emit(uint32_t wanted, struct boot_ns when, uint32_t nc, enum tra
 	size_t size)
 {
 	uint32_t index = ring_index(nc);
-	uint32_t lanes = atomic_load_explicit(&state.control.lanes[index], memory_order_acquire);
+	struct control *c = &state.control;
 
 	if (self.tid == 0)
 		know_self();
-	if (lanes == 0) {
-		struct ctl *ctl = state.control.ctl;
-
-		atomic_fetch_add_explicit(&ctl->emitted_no_ring, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(&ctl->no_ring, 1, memory_order_release);
+	if (!atomic_load_explicit(&c->ready[index], memory_order_acquire)) {
+		atomic_fetch_add_explicit(&c->ctl->emitted_no_ring, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&c->ctl->no_ring, 1, memory_order_release);
 		return 0;
 	}
-	return ring_emit(&state.control.writers[index][self.number & (lanes - 1)],
-		&(struct ring_event){
-			.type = type,
-			.status = status,
-			.phase = phase,
-			.nc_idx = index == NO_CORE ? TRACE_NC_UNKNOWN : nc,
-			.thread_id = self.tid,
-			.timestamp_ns = when.ns,
-			.tracking_id = tracking,
-			.payload = payload,
-			.size = size,
-			.wanted = wanted,
-		});
+	struct ring_event e = {
+		.type = type,
+		.status = status,
+		.phase = phase,
+		.nc_idx = index == NO_CORE ? TRACE_NC_UNKNOWN : nc,
+		.thread_id = self.tid,
+		.timestamp_ns = when.ns,
+		.tracking_id = tracking,
+		.payload = payload,
+		.size = size,
+		.wanted = wanted,
+	};
+	if (atomic_load_explicit(&c->owner[index][self.lane], memory_order_acquire) == self.tid)
+		return ring_emit_alone(&c->writers[index][self.lane], &e);
+	return ring_emit(&c->writers[index][0], &e);
 }
 
 struct trace_span trace_start_event(
@@ -222,7 +221,7 @@ void trace_core_touch(uint32_t nc)
 {
 	uint32_t index = ring_index(nc);
 
-	if (state.forked || atomic_load_explicit(&state.control.lanes[index], memory_order_acquire))
+	if (state.forked || atomic_load_explicit(&state.control.ready[index], memory_order_acquire))
 		return;
 	pthread_mutex_lock(&state.lock);
 	atomic_store(&state.touched[index], 1);

@@ -54,7 +54,7 @@ static void make_file(void)
 
 	FUZZ_REQUIRE(control_create(&control) == 0);
 	FUZZ_REQUIRE(control_add_ring(&control, 0, CAPACITY) == 0);
-	FUZZ_REQUIRE(control_add_lanes(&control, 0) == 0);
+	FUZZ_REQUIRE(control_own_lane(&control, 0, 7) == 0); /* lane 1 */
 	emit(&w[0], 20);
 	emit(&w[1], 5);
 	FUZZ_REQUIRE(control_grow_ring(&control, 0, 0) == 0);
