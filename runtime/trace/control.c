@@ -191,7 +191,7 @@ int control_grow_ring(struct control *c, uint32_t index, uint32_t lane)
 /* Gives those threads a lane that wrote a good part of the newest records. */
 static void spread(struct control *c, uint32_t index)
 {
-	uint32_t tids[SAMPLE / SAMPLE_SHARE], counts[SAMPLE / SAMPLE_SHARE], known = 0;
+	uint32_t tids[SAMPLE / SAMPLE_SHARE] = {0}, counts[SAMPLE / SAMPLE_SHARE] = {0}, known = 0;
 
 	for (uint32_t n = 1; n <= SAMPLE; n++) {
 		uint32_t tid = ring_recent_thread(&c->writers[index][0], n), i = 0;
