@@ -59,6 +59,13 @@ static void event_trace(uint32_t nc, const uint8_t payload[TRACE_PAYLOAD_BYTES])
 	trace_instant(nc, TRACE_GENERIC, payload, TRACE_PAYLOAD_BYTES);
 }
 
+/* Without the clock, which waits for everything before it to end: here events overlap. */
+static void event_stamped(uint32_t nc, const uint8_t payload[TRACE_PAYLOAD_BYTES])
+{
+	(void)trace_event_at((struct boot_ns){1}, nc, TRACE_GENERIC, TRACE_INSTANT, 0, 0, payload,
+		TRACE_PAYLOAD_BYTES);
+}
+
 /* A span whose type nobody wants: the inline check, twice. */
 static void event_unwanted(uint32_t nc, const uint8_t payload[TRACE_PAYLOAD_BYTES])
 {
@@ -106,6 +113,7 @@ static uint64_t thread_cpu_ns(void)
 LOOP(event_clock)
 LOOP(event_mutex)
 LOOP(event_trace)
+LOOP(event_stamped)
 LOOP(event_unwanted)
 LOOP(event_nothing)
 LOOP(event_pair)
@@ -133,6 +141,7 @@ static const struct row {
 	{"event, 8 threads, eight cores", loop_event_trace, 8, true, false, 5},
 	{"start and stop", loop_event_pair, 1, false, false, 0},
 	{"start and stop, 2 threads, one core", loop_event_pair, 2, false, false, 13},
+	{"event, its time is given", loop_event_stamped, 1, false, false, -1},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
