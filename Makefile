@@ -97,7 +97,7 @@ PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 # ---- targets ------------------------------------------------------------------------------------
 
 .PHONY: help setup all demo test test-unit test-cli lint asan tsan fuzz fuzz-programs \
-	bench bench-merge bench-export install clean test-programs FORCE
+	bench bench-trace bench-merge bench-export install clean test-programs FORCE
 
 help:
 	@echo 'ntrace $(VERSION)'
@@ -110,6 +110,7 @@ help:
 	@echo '  make tsan     the tests under ThreadSanitizer'
 	@echo '  make fuzz     build the fuzz targets with clang; FUZZ_SECONDS=N runs each that long'
 	@echo '  make bench    benchmarks'
+	@echo '  make bench-trace  what an event costs the traced program, beside LTTng-UST and crossbeam'
 	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS), beside dd, protobuf-c, babeltrace2'
 	@echo '  make bench-export  the Perfetto export at 1 and 10 million events (EXPORT_EVENTS)'
 	@echo '  make install  to $$(DESTDIR)$$(PREFIX), now $(DESTDIR)$(PREFIX)'
@@ -158,6 +159,10 @@ fuzz-programs: $(LIBFUZZ) $(BUILD)/tests/frames_seed
 
 bench: $(BENCHES) $(PROGRAMS) $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/bench/run.sh
+
+bench-trace: $(BUILD)/bench/trace_events
+	$(Q)$(BUILD)/bench/trace_events
+	$(Q)CC=$(CC) bash tests/bench/trace_peers.sh
 
 BENCH_EVENTS ?= 1000000 10000000 50000000
 bench-merge: $(BUILD)/bench/merge_events $(BUILD)/bench/recording

@@ -45,7 +45,7 @@ static const struct argp_option options[] = {
 		"Size of the BPF ring buffer, a power of two (default 4194304)", 0},
 	{"ring", OPT_RING, "RECORDS", 0,
 		"Records per NeuronCore ring in a runtime, which rounds up to a power of two from "
-		"1024 to 1048576 (default 65536)",
+		"1024 to 4194304 (default 65536)",
 		0},
 	{"strict", OPT_STRICT, 0, 0, "Exit with 125 when anything was lost", 0},
 	{"quiet", 'q', 0, 0, "Print nothing but errors", 0},

@@ -158,7 +158,7 @@ struct followed *runtimes_follow(struct runtimes *r, pid_t pid, int memfd, const
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return NULL;
-	if (ctl_reader_open(memfd, &f->reader) < 0) {
+	if (ctl_reader_open(memfd, CTL_SUB_AGENT, &f->reader) < 0) {
 		free(f);
 		return NULL;
 	}

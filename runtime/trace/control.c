@@ -11,9 +11,21 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#define BUSY_MS 1 /* between looks, while events come into a ring that can grow */
+#define IDLE_MS 10
+#define MANY_EVENTS 1000u /* between two looks: with fewer a lane of one's own saves nothing */
+#define SAMPLE 64u	  /* newest records that are looked at */
+#define SAMPLE_SHARE 8u	  /* of them, by one thread: it gets a lane */
+
 /* ---- the file ----------------------------------------------------------------------------- */
+
+static uint32_t epoch_of(const struct ring_writer *w)
+{
+	return (uint32_t)(atomic_load(&w->head->head) >> RING_POS_BITS);
+}
 
 /* Grows the file by `bytes` and maps the new part.  NULL with *ret_rc set on failure. */
 static void *grow(struct control *c, uint64_t bytes, int *ret_rc)
@@ -68,11 +80,20 @@ int control_create(struct control *c)
 	return 0;
 }
 
+static void ring_unmap(const struct ring_writer *w)
+{
+	for (uint32_t e = 1; e < RING_SEGMENTS; e++)
+		if (w->slots[e])
+			(void)munmap(w->slots[e], ring_segment_bytes(w->capacity, e));
+	(void)munmap(w->head, ring_bytes(w->capacity));
+}
+
 void control_destroy(struct control *c)
 {
 	for (uint32_t i = 0; i <= TRACE_MAX_NC; i++)
-		if (atomic_load(&c->ready[i]))
-			(void)munmap(c->writers[i].head, ring_bytes(c->writers[i].capacity));
+		for (uint32_t lane = 0; lane < CTL_MAX_LANES; lane++)
+			if (c->writers[i][lane].head)
+				ring_unmap(&c->writers[i][lane]);
 	if (c->names)
 		(void)munmap(c->names, CTL_NAMES_BYTES);
 	if (c->ctl)
@@ -82,32 +103,142 @@ void control_destroy(struct control *c)
 	c->file.fd = -1;
 }
 
-int control_add_ring(struct control *c, uint32_t index, uint32_t capacity)
+/* ---- rings ---------------------------------------------------------------------------------- */
+
+static int add_lane(struct control *c, uint32_t index, uint32_t lane, uint32_t capacity)
 {
-	struct ring_writer *w = &c->writers[index];
+	struct ring_writer *w = &c->writers[index][lane];
+	uint32_t n = atomic_load(&c->ctl->ring_count);
+	struct ctl_ring *entry = &c->ctl->rings[n];
 	uint64_t offset = c->file_bytes;
-	struct ctl_ring *entry;
-	uint32_t n;
 	int rc;
 
-	if (atomic_load(&c->ready[index]))
+	if (w->head)
 		return 0;
 	w->head = grow(c, ring_bytes(capacity), &rc);
 	if (rc < 0)
 		return rc;
-	w->slots = (struct ring_slot *)(w->head + 1);
+	w->slots[0] = (struct ring_slot *)(w->head + 1);
 	w->capacity = capacity;
+	w->lane_bits = (uint64_t)lane << TRACK_LANE_SHIFT;
+	w->core_bits = (uint64_t)index << TRACK_CORE_SHIFT;
 
-	n = atomic_load(&c->ctl->ring_count);
-	entry = &c->ctl->rings[n];
 	entry->nc_idx = index == TRACE_MAX_NC ? TRACE_NC_UNKNOWN : index;
-	entry->lane = 0;
+	entry->lane = lane;
 	entry->capacity = capacity;
 	atomic_store_explicit(&entry->offset, offset, memory_order_release);
 	atomic_store_explicit(&c->ctl->ring_count, n + 1, memory_order_release);
-	atomic_store_explicit(&c->ready[index], 1, memory_order_release);
 	return 0;
 }
+
+int control_add_ring(struct control *c, uint32_t index, uint32_t capacity)
+{
+	int rc = 0;
+
+	if (!atomic_load(&c->ready[index])) {
+		rc = add_lane(c, index, 0, capacity);
+		if (rc == 0)
+			atomic_store_explicit(&c->ready[index], 1, memory_order_release);
+	}
+	return rc;
+}
+
+static bool lives(uint32_t tid)
+{
+	return syscall(SYS_tgkill, getpid(), tid, 0) == 0 || errno != ESRCH;
+}
+
+int control_own_lane(struct control *c, uint32_t index, uint32_t tid)
+{
+	uint32_t lane = control_lane(tid), owner = atomic_load(&c->owner[index][lane]);
+	int rc;
+
+	/* Readers tell events of no core by the core alone. */
+	if (index == TRACE_MAX_NC)
+		return -ERANGE;
+	if (owner && (owner == tid || lives(owner)))
+		return owner == tid ? 0 : -EBUSY;
+	rc = add_lane(c, index, lane, c->writers[index][0].capacity);
+	if (rc == 0)
+		atomic_store_explicit(&c->owner[index][lane], tid, memory_order_release);
+	return rc;
+}
+
+int control_grow_ring(struct control *c, uint32_t index, uint32_t lane)
+{
+	struct ring_writer *w = &c->writers[index][lane];
+	struct control_watch *watch = &c->watch[index][lane];
+	uint32_t epoch = epoch_of(w) + 1;
+	int rc = 0;
+
+	if (epoch >= RING_SEGMENTS)
+		return -ERANGE;
+	if (atomic_load(&w->next_epoch))
+		return -EBUSY; /* the thread has not emitted since */
+	if (!watch->segment) {
+		watch->segment_offset = c->file_bytes;
+		watch->segment = grow(c, ring_segment_bytes(w->capacity, epoch), &rc);
+	}
+	if (rc == 0 && lane)
+		ring_double_later(w, watch->segment, watch->segment_offset);
+	else if (rc == 0)
+		rc = ring_double(w, watch->segment, watch->segment_offset);
+	if (rc == 0)
+		watch->segment = NULL;
+	return rc;
+}
+
+/* Gives those threads a lane that wrote a good part of the newest records. */
+static void spread(struct control *c, uint32_t index)
+{
+	uint32_t tids[SAMPLE / SAMPLE_SHARE] = {0}, counts[SAMPLE / SAMPLE_SHARE] = {0}, known = 0;
+
+	for (uint32_t n = 1; n <= SAMPLE; n++) {
+		uint32_t tid = ring_recent_thread(&c->writers[index][0], n), i = 0;
+
+		while (i < known && tids[i] != tid)
+			i++;
+		if (i == known && known < SAMPLE / SAMPLE_SHARE) {
+			tids[known] = tid;
+			counts[known++] = 0;
+		}
+		if (tid && i < known && ++counts[i] == SAMPLE_SHARE)
+			(void)control_own_lane(c, index, tid); /* no: it stays where it is */
+	}
+}
+
+/* One ring.  Returns ms until the next look. */
+static int tend_ring(struct control *c, uint32_t index, uint32_t lane, uint32_t most)
+{
+	struct ring_writer *w = &c->writers[index][lane];
+	struct control_watch *watch = &c->watch[index][lane];
+	uint64_t head = atomic_load(&w->head->head) & RING_POS_MASK;
+	uint64_t came = head - watch->head, holds = (uint64_t)w->capacity << epoch_of(w);
+	bool can_grow = holds < most && epoch_of(w) + 1 < RING_SEGMENTS;
+
+	watch->head = head;
+	if (can_grow && head >= holds / 2 && control_grow_ring(c, index, lane) == 0)
+		can_grow = 2 * holds < most;
+	if (lane == 0 && came >= MANY_EVENTS && index != TRACE_MAX_NC)
+		spread(c, index);
+	return can_grow && came ? BUSY_MS : IDLE_MS;
+}
+
+int control_tend(struct control *c, uint32_t most)
+{
+	int next = IDLE_MS;
+
+	for (uint32_t i = 0; i <= TRACE_MAX_NC; i++)
+		for (uint32_t lane = 0; lane < CTL_MAX_LANES && c->writers[i][0].head; lane++) {
+			int ms = c->writers[i][lane].head ? tend_ring(c, i, lane, most) : next;
+
+			if (ms < next)
+				next = ms;
+		}
+	return next;
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
 
 int control_add_name(struct control *c, uint64_t id, const char *text, uint32_t len)
 {

@@ -2,7 +2,7 @@
 /*
  * control.h - the writer's side of the control memfd: creation, rings, name log.
  *
- * Used by trace.c alone, under its mutex; only the published writers are read without it.  The file
+ * Used by trace.c alone, under its mutex; only published writers are used without it.  The file
  * lives as long as the process.  The program may close the descriptor behind our back: it is a kept one.
  */
 #ifndef NTRACE_TRACE_CONTROL_H
@@ -13,23 +13,47 @@
 #include "runtime/base/kept_fd.h"
 #include "runtime/trace/ring.h"
 
+/* What control_tend remembers of a ring. */
+struct control_watch {
+	uint64_t head; /* at the last look */
+	void *segment; /* mapped, but writers were too quick to begin with it; and where */
+	uint64_t segment_offset;
+};
+
 struct control {
 	struct kept_fd file;
 	uint64_t file_bytes;
 	struct ctl *ctl;
 	uint8_t *names;
-	/* Index: core, or TRACE_MAX_NC for events of no core. */
-	struct ring_writer writers[TRACE_MAX_NC + 1];
-	_Atomic uint32_t ready[TRACE_MAX_NC + 1];
+	/* Index: core, or TRACE_MAX_NC for events of no core; lane. */
+	struct ring_writer writers[TRACE_MAX_NC + 1][CTL_MAX_LANES];
+	struct control_watch watch[TRACE_MAX_NC + 1][CTL_MAX_LANES];
+	_Atomic uint32_t ready[TRACE_MAX_NC + 1]; /* is lane 0 there? */
+	/* Kernel's id of the one thread that writes to the lane, which is control_lane of it; 0 = none. */
+	_Atomic uint32_t owner[TRACE_MAX_NC + 1][CTL_MAX_LANES];
 };
 
 /* Creates and maps the file.  0 or -errno. */
 int control_create(struct control *c);
 /* Unmaps and closes everything; for tests and for creation that failed. */
 void control_destroy(struct control *c);
-/* Adds the ring with this index, its memory allocated and mapped in.  0 (also when it is there) or
+/* Adds the first lane of this index, its memory allocated and mapped in.  0 (also when it is there) or
  * -errno. */
 int control_add_ring(struct control *c, uint32_t index, uint32_t capacity);
+/* Which lane a thread can have to itself. */
+static inline uint32_t control_lane(uint32_t tid)
+{
+	return 1 + tid % (CTL_MAX_LANES - 1);
+}
+/* Gives the thread its lane.  -EBUSY: another one that lives has it.  -ERANGE: of no core, which has no lanes. */
+int control_own_lane(struct control *c, uint32_t index, uint32_t tid);
+/* Doubles a ring; one of a single thread when it emits next. */
+int control_grow_ring(struct control *c, uint32_t index, uint32_t lane);
+/*
+ * Looks at every ring: those that are half full double, up to `most` records; threads that write much to lane 0
+ * get their own.  Returns the ms until the next look.
+ */
+int control_tend(struct control *c, uint32_t most);
 /* Appends a name.  0, or -ENOSPC (counted) when the log is full. */
 int control_add_name(struct control *c, uint64_t id, const char *text, uint32_t len);
 

@@ -8,8 +8,13 @@
  * were made a microsecond before a SIGKILL.  The file only ever grows and is sealed against
  * shrinking, so a reader's mapping cannot fault.
  *
- * A ring has `capacity` slots (a power of two).  A writer claims position p = head++ and stamps
- * the slot of p: 2p+1 while it writes, 2p+2 when the record is whole; 0 means never written.  It
+ * Each core has one or more lanes, which are rings of their own.  Lane 0 is for all threads; a thread that
+ * emits much gets a lane that it alone writes to, where the steps below need no locked instruction.
+ *
+ * A ring has `capacity` slots (a power of two), and doubles by segments, each as large as all before it.  Its
+ * epoch counts the doublings and stands in the same word as the head, so that each position belongs to
+ * one epoch for everybody: the slot of p is p mod (capacity << epoch of p), counted through the segments.
+ * A writer claims position p = head++ and stamps the slot of p: 2p+1 while it writes, 2p+2 when the record is whole; 0 means never written.  It
  * claims the slot by compare-exchange from the even stamp that it saw; an odd stamp
  * (a writer stalled one lap ago) means the event is dropped and counted slot_busy.  Old records are
  * overwritten.  Writers never lock, allocate, or call anything but clock_gettime and gettid's
@@ -34,20 +39,40 @@
 
 #define CTL_NAME "ntrace-ctl"
 #define CTL_MAGIC 0x3143544e /* "NTC1" */
-#define CTL_VERSION 1u
+#define CTL_VERSION 2u
 #define CTL_PAGE_BYTES 65536u	     /* control area at offset 0 */
-#define CTL_MAX_RINGS 257u	     /* 256 cores, and one for events of no core */
+#define CTL_MAX_LANES 8u	     /* of a core; a power of two */
+#define CTL_MAX_RINGS 2049u	     /* lanes of 256 cores, and one for events of no core */
 #define CTL_NAMES_BYTES (1u << 20)   /* name log */
 #define RING_DEFAULT_CAPACITY 65536u /* records */
+#define RING_MIN_CAPACITY 1024u
+#define RING_MAX_CAPACITY (1u << 22)
+#define RING_SEGMENTS 13u /* from the least to the largest capacity */
+#define RING_POS_BITS 56u /* of a head; above them the epoch */
+#define RING_POS_MASK ((1ull << RING_POS_BITS) - 1)
+
+/* A new tracking id: the sequence number in its lane, from 1, the lane, the core (256: none).  Unique in the
+ * process for 2^36 records of a lane. */
+#define TRACK_CORE_SHIFT 50u
+#define TRACK_LANE_SHIFT 36u
 
 enum ctl_subscriber { CTL_SUB_API = 0, CTL_SUB_INSPECT = 1, CTL_SUB_AGENT = 2, CTL_SUB_MAX = 3 };
+
+/* Who wants an event: bit 1 << enum ctl_subscriber. */
+#define CTL_SUB_BIT(who) (1u << (who))
+
+/* What a subscriber wants: bit t of types, bit c % 64 of cores[c / 64].  Events of no core always pass. */
+struct trace_filter {
+	uint64_t types;
+	uint64_t cores[TRACE_MAX_NC / 64];
+};
 
 /* Where a ring lies in the file.  Published by storing `offset` last; 0 = no ring. */
 struct ctl_ring {
 	_Atomic uint64_t offset; /* of struct ring_head, page aligned */
 	uint32_t nc_idx;	 /* core, or TRACE_NC_UNKNOWN */
 	uint32_t lane;		 /* each (nc_idx, lane) once; 0 for TRACE_NC_UNKNOWN */
-	uint32_t capacity;	 /* slots, power of two, at most 2^20 */
+	uint32_t capacity;	 /* slots before it doubles, power of two, at most 2^22 */
 	uint32_t pad;
 };
 
@@ -60,8 +85,12 @@ struct ctl {
 	uint32_t pad;
 	_Atomic uint32_t enable[CTL_SUB_MAX]; /* 1 = this subscriber wants events */
 	_Atomic uint32_t ring_count;	      /* entries of rings[] in use */
-	_Atomic uint64_t no_ring;	      /* events that found no ring */
-	_Atomic uint64_t emitted_no_ring;     /* = no_ring, counted at the entry of emission */
+	struct {
+		_Atomic uint64_t types, cores[TRACE_MAX_NC / 64];
+	} filters
+		[CTL_SUB_MAX]; /* as struct trace_filter; for whoever looks, emission has its own copy */
+	_Atomic uint64_t no_ring;	  /* events that found no ring */
+	_Atomic uint64_t emitted_no_ring; /* = no_ring, counted at the entry of emission */
 	uint64_t names_offset;
 	_Atomic uint64_t names_used; /* bytes of the name log that are whole */
 	_Atomic uint64_t names_lost; /* names that did not fit */
@@ -75,42 +104,92 @@ struct ctl_name {
 	uint32_t pad;
 };
 
+/* What epoch e >= 1 added, published before the head shows e. */
+struct ring_segment {
+	_Atomic uint64_t start;	 /* first position of the epoch */
+	_Atomic uint64_t offset; /* in the file, page aligned: capacity << (e - 1) slots */
+};
+
 struct ring_head {
-	_Atomic uint64_t head; /* positions claimed; the record of position p has id p + 1 */
+	_Atomic uint64_t head; /* epoch << RING_POS_BITS | positions claimed */
 	uint64_t pad0[7];
 	_Atomic uint64_t emitted; /* events whose emission began; counted apart from head */
 	_Atomic uint64_t slot_busy;
 	uint64_t pad1[6];
+	struct ring_segment segments[RING_SEGMENTS]; /* [0] is not used */
+	uint64_t pad2[6];
 };
 
 struct ring_slot {
 	_Atomic uint64_t stamp;
-	uint64_t pad;
+	_Atomic uint64_t wanted; /* CTL_SUB_BIT of those who want the record */
 	struct trace_record record;
 };
 
 static_assert(sizeof(struct ctl) <= CTL_PAGE_BYTES, "ctl");
-static_assert(sizeof(struct ring_head) == 128, "ring_head");
+static_assert(sizeof(struct ring_head) == 384, "ring_head");
 static_assert(sizeof(struct ring_slot) == 128, "ring_slot");
 static_assert(sizeof(struct ctl_name) == 16, "ctl_name");
 
 /* Bytes of file that a ring of this capacity takes, page aligned. */
 uint64_t ring_bytes(uint32_t capacity);
+/* Bytes of file that the segment of epoch >= 1 takes. */
+uint64_t ring_segment_bytes(uint32_t capacity, uint32_t epoch);
+
+/* The segment that holds the slot of an index, and the first index in it. */
+static inline uint32_t ring_segment_of(uint64_t index, uint32_t capacity, uint64_t *ret_first)
+{
+	uint32_t s = 0;
+
+	*ret_first = 0;
+	if (index >= capacity) {
+		s = (uint32_t)(__builtin_clzll(capacity) - __builtin_clzll(index)) + 1;
+		*ret_first = (uint64_t)capacity << (s - 1);
+	}
+	return s;
+}
 
 /* ---- writer ------------------------------------------------------------------------------- */
 
 struct ring_writer {
 	struct ring_head *head;
-	struct ring_slot *slots;
+	struct ring_slot *slots[RING_SEGMENTS]; /* of each segment */
 	uint32_t capacity;
+	uint64_t lane_bits; /* in ids: lane << TRACK_LANE_SHIFT */
+	uint64_t core_bits; /* in tracking ids: core << TRACK_CORE_SHIFT */
+	/* Epoch that the one thread of this lane is to begin, its segment being there; 0 = none. */
+	_Atomic uint32_t next_epoch;
 };
 
+/* What becomes a record.  Not a trace_record, for building one in memory and copying it costs more than
+ * the rest: stores of 4 bytes that are loaded as 16 at once stall. */
+struct ring_event {
+	uint32_t type, status, phase, nc_idx;
+	uint64_t thread_id, timestamp_ns;
+	uint64_t tracking_id; /* 0: a new one */
+	const void *payload;  /* size bytes, at most TRACE_PAYLOAD_BYTES; the rest is zero */
+	size_t size;
+	uint64_t nrta_seq_id;
+	uint32_t has_nrta_seq_id;
+	uint32_t wanted; /* CTL_SUB_BIT of those who want it */
+};
+
+/* Stores a record.  Returns its tracking id, 0 when the event was dropped (counted). */
+uint64_t ring_emit(struct ring_writer *w, const struct ring_event *e);
+/* The same in a lane that no other thread writes to.  Signal handlers of the thread may interrupt it. */
+uint64_t ring_emit_alone(struct ring_writer *w, const struct ring_event *e);
+
 /*
- * Stores one record.  The caller has filled everything but `id`, `nc_local_id` and, when it
- * is 0, `tracking_id`; those are set here.  track_nc are the high bits for a new tracking id.
- * Returns the record's tracking id, 0 when the event was dropped (counted).
+ * Begins the next epoch, whose segment (of ring_segment_bytes) the caller has mapped at `slots` and which lies in
+ * the file at `offset`.  Writers may be at work.  -EBUSY: they were quicker each time; try later.
  */
-uint64_t ring_emit(struct ring_writer *w, struct trace_record *r, uint32_t track_nc);
+int ring_double(struct ring_writer *w, struct ring_slot *slots, uint64_t offset);
+
+/* The same in a lane of one thread, which begins the epoch at its next event. */
+void ring_double_later(struct ring_writer *w, struct ring_slot *slots, uint64_t offset);
+
+/* Thread of the record n positions (from 1) before the newest; 0 = there is none.  A guess while writers write. */
+uint32_t ring_recent_thread(const struct ring_writer *w, uint64_t n);
 
 /* ---- reader ------------------------------------------------------------------------------- */
 
@@ -121,10 +200,11 @@ struct ring_counters {
 struct ctl_reader; /* one process's control file, mapped read-only; one thread at a time */
 
 /*
- * Opens a control file.  Takes ownership of fd on success.  -EPROTO: not such a file, other
+ * Opens a control file for a subscriber: records that it did not want are not delivered but counted
+ * `filtered`.  Takes ownership of fd on success.  -EPROTO: not such a file, other
  * version, or not sealed against shrinking; -errno otherwise.
  */
-int ctl_reader_open(int fd, struct ctl_reader **ret_reader);
+int ctl_reader_open(int fd, enum ctl_subscriber who, struct ctl_reader **ret_reader);
 void ctl_reader_close(struct ctl_reader *r);
 
 /* Process id as the process itself sees it (not to be trusted for identity). */

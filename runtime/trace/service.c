@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * service.c - the connection to an agent, and the thread that watches it.
+ * service.c - the connection to an agent, and the thread that watches it and tends the rings.
  *
- * The thread does nothing but wait.  It exists so that the death of an agent is noticed without
- * any check on the event path.  All signals are blocked in it, so the program's handlers never run
+ * The thread exists so that the death of an agent is noticed, and rings grow, without
+ * any check on the event path.  It runs while an agent is connected or anybody subscribes.  All signals are blocked in it, so the program's handlers never run
  * there.  nrt_close ends the thread but keeps the connection: the rings stay the same, and an agent that
  * saw a second hello for them would read them twice.
  */
@@ -138,7 +138,7 @@ static int obey(int kind, const struct announce_msg *msg)
 
 	switch (kind) {
 	case ANNOUNCE_ENABLE:
-		rc = trace_subscribe(CTL_SUB_AGENT, msg->ring_capacity);
+		rc = trace_set_subscriber(CTL_SUB_AGENT, NULL, msg->ring_capacity);
 		return rc < 0 ? rc : 1;
 	case ANNOUNCE_DISABLE:
 		trace_unsubscribe(CTL_SUB_AGENT);
@@ -199,31 +199,48 @@ static int announce(const char *name, uint32_t flags)
 
 /* ---- the thread --------------------------------------------------------------------------- */
 
+/* What came from the agent.  The program may have closed our descriptor; never read from another's file. */
+static void hear_agent(void)
+{
+	struct announce_msg msg;
+	bool ours = kept_fd_valid(&service.sock);
+
+	if (!ours)
+		trace_unsubscribe(CTL_SUB_AGENT);
+	if (!ours || obey(receive(service.sock.fd, &msg), &msg) <= 0)
+		kept_fd_close(&service.sock);
+}
+
+/* Takes the bytes that only wake.  False: the thread is to end, or cannot be told to any more. */
+static bool keep_running(short revents)
+{
+	char bytes[64];
+
+	if (revents & POLLIN)
+		return kept_fd_valid(&service.wake_read) &&
+		       read(service.wake_read.fd, bytes, sizeof(bytes)) >= 0;
+	return revents == 0;
+}
+
 static void *watch(void *arg)
 {
 	(void)arg;
 	for (;;) {
 		struct pollfd p[2] = {{.fd = service.sock.fd, .events = POLLIN},
 			{.fd = service.wake_read.fd, .events = POLLIN}};
-		struct announce_msg msg;
-		int kind;
+		int ms = trace_tend();
+		int n = poll(p, 2, ms ? ms : -1);
 
-		int n = poll(p, 2, -1);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		/* The program may have closed our descriptors; never read from another's file. */
-		if (n < 0 || !kept_fd_valid(&service.sock)) {
+		if (n < 0 && errno != EINTR) {
 			trace_unsubscribe(CTL_SUB_AGENT);
 			return NULL;
 		}
-		if (p[1].revents)
+		if (n <= 0)
+			continue;
+		if (!keep_running(p[1].revents))
 			return NULL;
-		kind = p[0].revents ? receive(service.sock.fd, &msg) : -EAGAIN;
-		if (obey(kind, &msg) <= 0) {
-			kept_fd_close(&service.sock);
-			return NULL;
-		}
+		if (p[0].revents)
+			hear_agent();
 	}
 }
 
@@ -232,7 +249,7 @@ static int spawn(void)
 	sigset_t all, old;
 	int pipe_fds[2], rc;
 
-	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+	if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -errno;
 	rc = kept_fd_adopt(&service.wake_read, pipe_fds[0]);
 	if (rc < 0) {
@@ -255,35 +272,50 @@ static int spawn(void)
 	return 0;
 }
 
+static void end_thread(void)
+{
+	if (!service.running)
+		return;
+	/* Closing the only writing end wakes the thread like a byte would. */
+	kept_fd_close(&service.wake_write);
+	pthread_join(service.thread, NULL);
+	kept_fd_close(&service.wake_read);
+	service.running = false;
+}
+
 int trace_service_start(uint32_t flags)
 {
 	const char *name = getenv(ANNOUNCE_ENV);
 	int rc = 1;
 
 	pthread_mutex_lock(&service.lock);
-	if (!service.running) {
-		if (!kept_fd_valid(&service.sock))
-			rc = name && *name ? announce(name, flags) : 0;
-		if (rc > 0 && spawn() < 0) {
-			trace_unsubscribe(CTL_SUB_AGENT);
-			kept_fd_close(&service.sock);
-			rc = -EAGAIN;
-		}
+	/* Without an agent the thread may run for others; the socket is its own until it ends. */
+	end_thread();
+	if (!kept_fd_valid(&service.sock))
+		rc = name && *name ? announce(name, flags) : 0;
+	if ((rc > 0 || trace_on()) && spawn() < 0 && rc > 0) {
+		trace_unsubscribe(CTL_SUB_AGENT);
+		kept_fd_close(&service.sock);
+		rc = -EAGAIN;
 	}
 	pthread_mutex_unlock(&service.lock);
 	return rc;
 }
 
+void trace_service_need(void)
+{
+	pthread_mutex_lock(&service.lock);
+	if (!service.running)
+		(void)spawn();
+	else if (kept_fd_valid(&service.wake_read) && kept_fd_valid(&service.wake_write))
+		(void)!write(service.wake_write.fd, "", 1);
+	pthread_mutex_unlock(&service.lock);
+}
+
 void trace_service_stop(void)
 {
 	pthread_mutex_lock(&service.lock);
-	if (service.running) {
-		/* Closing the only writing end wakes the thread like a byte would. */
-		kept_fd_close(&service.wake_write);
-		pthread_join(service.thread, NULL);
-		kept_fd_close(&service.wake_read);
-		service.running = false;
-	}
+	end_thread();
 	pthread_mutex_unlock(&service.lock);
 }
 

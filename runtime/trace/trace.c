@@ -2,9 +2,8 @@
 /*
  * trace.c - emission inside the runtime, and the state behind it.
  *
- * The gate is a process-local pointer to the enable words.  The words themselves are shared with
- * the parent after a fork and must not be cleared by the child; the child turns its own pointer to
- * three zeros instead.
+ * What the control page says of subscribers is shared with the parent after a fork and must not be
+ * changed by the child; the gate, which emission looks at, is the process's own, and the child closes it.
  */
 #include "runtime/trace/trace.h"
 
@@ -19,31 +18,32 @@
 #include "runtime/trace/intern.h"
 
 #define NO_CORE TRACE_MAX_NC /* index of the ring for events of no core */
-#define MIN_CAPACITY 1024u
-#define MAX_CAPACITY (1u << 20)
-#define MAX_NAMES 4096u /* distinct names that are remembered as logged */
+#define MAX_NAMES 4096u	     /* distinct names that are remembered as logged */
 #define MAX_NAME_BYTES 255u
 
-static const _Atomic uint32_t nobody[CTL_SUB_MAX];
-struct trace_gate trace_gate = {.enable = nobody};
+struct trace_gate trace_gate;
 
 static struct {
 	pthread_mutex_t lock;
 	bool open, forked, hooked;
 	struct control control;
-	uint32_t capacity;
+	uint32_t wishes[CTL_SUB_MAX]; /* records per core; 0 = not subscribed */
 	_Atomic uint32_t touched[TRACE_MAX_NC + 1];
 	uint64_t names[MAX_NAMES]; /* open addressing, 0 = free */
 	uint32_t name_count;
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .capacity = RING_DEFAULT_CAPACITY};
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static __thread uint32_t cached_tid __attribute__((tls_model("initial-exec")));
+static __thread struct {
+	uint32_t tid;
+	uint32_t lane; /* that it can have to itself on a core */
+} self __attribute__((tls_model("initial-exec")));
 
-static uint32_t thread_id(void)
+static void know_self(void)
 {
-	if (cached_tid == 0)
-		cached_tid = (uint32_t)syscall(SYS_gettid);
-	return cached_tid;
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+
+	self.lane = control_lane(tid);
+	self.tid = tid;
 }
 
 /* ---- events ------------------------------------------------------------------------------- */
@@ -53,68 +53,110 @@ static uint32_t ring_index(uint32_t nc)
 	return nc < TRACE_MAX_NC ? nc : NO_CORE;
 }
 
-static uint64_t emit(struct boot_ns when, uint32_t nc, enum trace_type type, enum trace_phase phase,
-	uint64_t tracking, uint32_t status, const void *payload, size_t size)
+static uint64_t emit(uint32_t wanted, struct boot_ns when, uint32_t nc, enum trace_type type,
+	enum trace_phase phase, uint64_t tracking, uint32_t status, const void *payload,
+	size_t size)
 {
 	uint32_t index = ring_index(nc);
-	struct trace_record r;
+	struct control *c = &state.control;
 
-	if (!atomic_load_explicit(&state.control.ready[index], memory_order_acquire)) {
-		struct ctl *ctl = state.control.ctl;
-
-		atomic_fetch_add_explicit(&ctl->emitted_no_ring, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(&ctl->no_ring, 1, memory_order_release);
+	if (self.tid == 0)
+		know_self();
+	if (!atomic_load_explicit(&c->ready[index], memory_order_acquire)) {
+		atomic_fetch_add_explicit(&c->ctl->emitted_no_ring, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&c->ctl->no_ring, 1, memory_order_release);
 		return 0;
 	}
-	memset(&r, 0, sizeof(r));
-	r.trace_type = type;
-	r.status = status;
-	r.thread_id = thread_id();
-	r.tracking_id = tracking;
-	r.timestamp_ns = when.ns;
-	if (size)
-		memcpy(r.data, payload, size < sizeof(r.data) ? size : sizeof(r.data));
-	r.phase = phase;
-	r.nc_idx = index == NO_CORE ? TRACE_NC_UNKNOWN : nc;
-	return ring_emit(&state.control.writers[index], &r, index);
+	struct ring_event e = {
+		.type = type,
+		.status = status,
+		.phase = phase,
+		.nc_idx = index == NO_CORE ? TRACE_NC_UNKNOWN : nc,
+		.thread_id = self.tid,
+		.timestamp_ns = when.ns,
+		.tracking_id = tracking,
+		.payload = payload,
+		.size = size,
+		.wanted = wanted,
+	};
+	if (atomic_load_explicit(&c->owner[index][self.lane], memory_order_acquire) == self.tid)
+		return ring_emit_alone(&c->writers[index][self.lane], &e);
+	return ring_emit(&c->writers[index][0], &e);
 }
 
 struct trace_span trace_start_event(
 	uint32_t nc, enum trace_type type, const void *payload, size_t size)
 {
-	struct trace_span span = {.nc = nc, .type = (uint16_t)type, .on = true};
+	uint32_t wanted = trace_wanted(nc, type);
+	struct trace_span span = {.nc = nc, .type = (uint16_t)type, .wanted = (uint8_t)wanted};
 
-	span.tracking = emit(clock_boot(), nc, type, TRACE_START, 0, 0, payload, size);
+	if (wanted)
+		span.tracking =
+			emit(wanted, clock_boot(), nc, type, TRACE_START, 0, 0, payload, size);
 	return span;
 }
 
 void trace_stop_event(
 	const struct trace_span *span, uint32_t status, const void *payload, size_t size)
 {
-	if (trace_on())
-		(void)emit(clock_boot(), span->nc, (enum trace_type)span->type, TRACE_STOP,
+	uint32_t wanted = span->wanted & trace_wanted(span->nc, span->type);
+
+	if (wanted)
+		(void)emit(wanted, clock_boot(), span->nc, (enum trace_type)span->type, TRACE_STOP,
 			span->tracking, status, payload, size);
 }
 
 void trace_instant(uint32_t nc, enum trace_type type, const void *payload, size_t size)
 {
-	if (trace_on())
-		(void)emit(clock_boot(), nc, type, TRACE_INSTANT, 0, 0, payload, size);
+	uint32_t wanted = trace_wanted(nc, type);
+
+	if (wanted)
+		(void)emit(wanted, clock_boot(), nc, type, TRACE_INSTANT, 0, 0, payload, size);
 }
 
 uint64_t trace_event_at(struct boot_ns when, uint32_t nc, enum trace_type type,
 	enum trace_phase phase, uint64_t tracking, uint32_t status, const void *payload,
 	size_t size)
 {
-	return trace_on() ? emit(when, nc, type, phase, tracking, status, payload, size) : 0;
+	uint32_t wanted = trace_wanted(nc, type);
+
+	return wanted ? emit(wanted, when, nc, type, phase, tracking, status, payload, size) : 0;
 }
 
 /* ---- set-up ------------------------------------------------------------------------------- */
 
+static bool wants_core(const struct trace_filter *filter, uint32_t nc)
+{
+	return filter->cores[nc / 64] >> nc % 64 & 1;
+}
+
+static void gate_bit(_Atomic uint8_t *word, uint8_t bit, bool on)
+{
+	if (on)
+		atomic_fetch_or(word, bit);
+	else
+		atomic_fetch_and(word, (uint8_t)~bit);
+}
+
+/* Opens or closes the gate for a subscriber.  While it changes, an event may meet the one half and not the other:
+ * whoever was not there before, or goes, does not see it. */
+static void gate_set(enum ctl_subscriber who, const struct trace_filter *filter)
+{
+	uint8_t bit = (uint8_t)CTL_SUB_BIT(who);
+
+	for (uint32_t type = 0; type < 64; type++)
+		gate_bit(&trace_gate.types[type], bit, filter && filter->types >> type & 1);
+	for (uint32_t nc = 0; nc < TRACE_MAX_NC; nc++)
+		gate_bit(&trace_gate.cores[nc], bit, filter && wants_core(filter, nc));
+	gate_bit(&trace_gate.cores[TRACE_MAX_NC], bit, filter != NULL);
+	gate_bit(&trace_gate.any, bit, filter != NULL);
+}
+
 static void after_fork_in_child(void)
 {
-	atomic_store_explicit(&trace_gate.enable, nobody, memory_order_relaxed);
-	cached_tid = 0;
+	for (int who = 0; who < CTL_SUB_MAX; who++)
+		gate_set((enum ctl_subscriber)who, NULL);
+	self.tid = 0;
 	state.forked = true;
 	kept_fd_close(&state.control.file);
 	trace_service_forget();
@@ -136,7 +178,6 @@ static int open_locked(void)
 	if (rc < 0)
 		return rc;
 	state.open = true;
-	atomic_store_explicit(&trace_gate.enable, state.control.ctl->enable, memory_order_release);
 	return 0;
 }
 
@@ -152,6 +193,30 @@ int trace_open(void)
 	return rc;
 }
 
+/* Does a subscriber want this core? */
+static bool core_wanted(uint32_t index)
+{
+	return atomic_load(&trace_gate.cores[index]) != 0;
+}
+
+static uint32_t largest_wish(void)
+{
+	uint32_t most = RING_MIN_CAPACITY;
+
+	for (int who = 0; who < CTL_SUB_MAX; who++)
+		if (state.wishes[who] > most)
+			most = state.wishes[who];
+	return most;
+}
+
+/* What a new ring begins with. */
+static uint32_t first_capacity(void)
+{
+	uint32_t wish = largest_wish();
+
+	return wish < RING_DEFAULT_CAPACITY ? wish : RING_DEFAULT_CAPACITY;
+}
+
 void trace_core_touch(uint32_t nc)
 {
 	uint32_t index = ring_index(nc);
@@ -161,8 +226,8 @@ void trace_core_touch(uint32_t nc)
 	pthread_mutex_lock(&state.lock);
 	atomic_store(&state.touched[index], 1);
 	/* An error leaves the core without a ring: its events are counted no_ring. */
-	if (state.open && trace_on())
-		(void)control_add_ring(&state.control, index, state.capacity);
+	if (state.open && core_wanted(index))
+		(void)control_add_ring(&state.control, index, first_capacity());
 	pthread_mutex_unlock(&state.lock);
 }
 
@@ -200,33 +265,77 @@ uint64_t trace_intern(const char *text)
 
 static uint32_t fit_capacity(uint32_t wish)
 {
-	uint32_t capacity = MIN_CAPACITY;
+	uint32_t capacity = RING_MIN_CAPACITY;
 
 	if (wish == 0)
 		return RING_DEFAULT_CAPACITY;
-	while (capacity < wish && capacity < MAX_CAPACITY)
+	while (capacity < wish && capacity < RING_MAX_CAPACITY)
 		capacity *= 2;
 	return capacity;
 }
 
-int trace_subscribe(enum ctl_subscriber who, uint32_t capacity)
+static const struct trace_filter everything = {
+	.types = UINT64_MAX, .cores = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+
+/* Says in the control page what the subscriber wants; NULL: nothing more. */
+static void show(enum ctl_subscriber who, const struct trace_filter *filter)
 {
+	struct ctl *ctl = state.control.ctl;
+
+	if (filter) {
+		atomic_store(&ctl->filters[who].types, filter->types);
+		for (size_t i = 0; i < TRACE_MAX_NC / 64; i++)
+			atomic_store(&ctl->filters[who].cores[i], filter->cores[i]);
+	}
+	atomic_store(&ctl->enable[who], filter != NULL);
+}
+
+/* Rings for what a subscriber with this filter wants of what is touched. */
+static int add_rings(const struct trace_filter *filter)
+{
+	int rc = control_add_ring(&state.control, NO_CORE, first_capacity());
+
+	for (uint32_t nc = 0; nc < TRACE_MAX_NC && rc == 0; nc++)
+		if (atomic_load(&state.touched[nc]) && wants_core(filter, nc))
+			rc = control_add_ring(&state.control, nc, first_capacity());
+	return rc;
+}
+
+int trace_set_subscriber(
+	enum ctl_subscriber who, const struct trace_filter *filter, uint32_t records_per_core)
+{
+	uint32_t before;
 	int rc;
 
 	if (state.forked)
 		return -ECHILD;
+	if (!filter)
+		filter = &everything;
 	pthread_mutex_lock(&state.lock);
 	rc = open_locked();
+	before = state.wishes[who];
 	if (rc == 0) {
-		state.capacity = fit_capacity(capacity);
-		rc = control_add_ring(&state.control, NO_CORE, state.capacity);
+		state.wishes[who] = fit_capacity(records_per_core);
+		rc = add_rings(filter);
 	}
-	for (uint32_t nc = 0; nc < TRACE_MAX_NC && rc == 0; nc++)
-		if (atomic_load(&state.touched[nc]))
-			rc = control_add_ring(&state.control, nc, state.capacity);
-	if (rc == 0)
-		atomic_store(&state.control.ctl->enable[who], 1);
+	if (rc == 0) {
+		gate_set(who, NULL);
+		gate_set(who, filter);
+		show(who, filter);
+	} else {
+		state.wishes[who] = before;
+	}
 	pthread_mutex_unlock(&state.lock);
+	return rc;
+}
+
+int trace_subscribe(
+	enum ctl_subscriber who, const struct trace_filter *filter, uint32_t records_per_core)
+{
+	int rc = trace_set_subscriber(who, filter, records_per_core);
+
+	if (rc == 0)
+		trace_service_need();
 	return rc;
 }
 
@@ -235,9 +344,23 @@ void trace_unsubscribe(enum ctl_subscriber who)
 	if (state.forked)
 		return;
 	pthread_mutex_lock(&state.lock);
-	if (state.open)
-		atomic_store(&state.control.ctl->enable[who], 0);
+	if (state.open) {
+		gate_set(who, NULL);
+		show(who, NULL);
+		state.wishes[who] = 0;
+	}
 	pthread_mutex_unlock(&state.lock);
+}
+
+int trace_tend(void)
+{
+	int ms = 0;
+
+	pthread_mutex_lock(&state.lock);
+	if (state.open && trace_on())
+		ms = control_tend(&state.control, largest_wish());
+	pthread_mutex_unlock(&state.lock);
+	return ms;
 }
 
 int trace_control_fd(void)

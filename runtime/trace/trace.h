@@ -2,14 +2,14 @@
 /*
  * trace.h - how the runtime says what it does: spans and instants into the rings.
  *
- * One state per process, made by trace_open and kept until the process ends.  While no
- * subscriber is there, a call costs the check of trace_on().  With one, an event costs two clock-free
+ * One state per process, made by trace_open and kept until the process ends.  An event that no
+ * subscriber wants costs the check of trace_wanted().  With one, an event costs two clock-free
  * atomic additions, a clock reading and a copy of 112 bytes; nothing on that path locks, allocates or logs,
  * so events may also be emitted from signal handlers.  The child of a fork emits nothing.
  *
  * nc is the logical core the event belongs to, TRACE_NC_UNKNOWN when there is none: such events have
- * a ring of their own.  Tracking ids are the sequence number within the core, from 1, with the core in
- * bits 50 and up (256 for no core): never 0 and unique in the process.
+ * a ring of their own.  Tracking ids are the sequence number within the lane, from 1, with the lane in bits
+ * 36 to 38 and the core in bits 50 and up (256 for no core): never 0 and unique in the process.
  */
 #ifndef NTRACE_TRACE_TRACE_H
 #define NTRACE_TRACE_TRACE_H
@@ -23,19 +23,30 @@
 #include "runtime/trace/event_registry.h"
 #include "runtime/trace/ring.h"
 
-/* The enable words of the control file; in the child of a fork and before trace_open, three zeros. */
+/*
+ * Which subscribers (CTL_SUB_BIT) want a type, and which a core; both together are exact.  The process's own
+ * memory, made from the filters at each change, so that the child of a fork can close its copy.
+ */
 struct trace_gate {
-	const _Atomic uint32_t *_Atomic enable;
+	_Atomic uint8_t any; /* subscribers there are */
+	_Atomic uint8_t types[64];
+	_Atomic uint8_t cores[TRACE_MAX_NC + 1]; /* the last: of no core */
 };
 extern struct trace_gate trace_gate;
 
+/* Is anybody subscribed to anything? */
 static inline bool trace_on(void)
 {
-	const _Atomic uint32_t *e = atomic_load_explicit(&trace_gate.enable, memory_order_relaxed);
+	return atomic_load_explicit(&trace_gate.any, memory_order_relaxed) != 0;
+}
 
-	return (atomic_load_explicit(&e[CTL_SUB_API], memory_order_relaxed) |
-		       atomic_load_explicit(&e[CTL_SUB_INSPECT], memory_order_relaxed) |
-		       atomic_load_explicit(&e[CTL_SUB_AGENT], memory_order_relaxed)) != 0;
+/* Who wants an event of this type and core: CTL_SUB_BIT of each. */
+static inline uint32_t trace_wanted(uint32_t nc, uint32_t type)
+{
+	uint32_t at = nc < TRACE_MAX_NC ? nc : TRACE_MAX_NC;
+
+	return atomic_load_explicit(&trace_gate.types[type % 64], memory_order_relaxed) &
+	       (uint32_t)atomic_load_explicit(&trace_gate.cores[at], memory_order_relaxed);
 }
 
 /* A span between its start and its stop; lives on the caller's stack. */
@@ -43,7 +54,7 @@ struct trace_span {
 	uint64_t tracking;
 	uint32_t nc;
 	uint16_t type;
-	bool on; /* the start was emitted (perhaps dropped); else the stop is silent */
+	uint8_t wanted; /* who wanted the start (perhaps it was dropped): nobody else gets the stop */
 };
 
 /* ---- events ------------------------------------------------------------------------------- */
@@ -57,7 +68,7 @@ void trace_stop_event(
 static inline struct trace_span trace_start(
 	uint32_t nc, enum trace_type type, const void *payload, size_t size)
 {
-	if (!trace_on())
+	if (!trace_wanted(nc, type))
 		return (struct trace_span){0};
 	return trace_start_event(nc, type, payload, size);
 }
@@ -66,7 +77,7 @@ static inline struct trace_span trace_start(
 static inline void trace_stop(
 	const struct trace_span *span, uint32_t status, const void *payload, size_t size)
 {
-	if (span->on)
+	if (span->wanted)
 		trace_stop_event(span, status, payload, size);
 }
 
@@ -92,23 +103,37 @@ void trace_core_touch(uint32_t nc);
 /* Id of a name; readers learn the text.  Names longer than 255 bytes are cut for readers. */
 uint64_t trace_intern(const char *text);
 
-/* Makes rings, then sets the subscriber's word.  capacity: records per ring made from now on, 0 =
- * default; rounded up to a power of two and limited to 1024..2^20.  0 or -errno. */
-int trace_subscribe(enum ctl_subscriber who, uint32_t capacity);
+/*
+ * Makes rings, then sets the subscriber's word.  filter: NULL = everything; copied.  records_per_core: how many
+ * it wishes to be kept, 0 = default; rounded up to a power of two and limited to 1024..2^22.  A ring begins with
+ * up to RING_DEFAULT_CAPACITY records and grows, by the service thread, up to the largest wish of all.  Again with the same subscriber: the new filter and wish replace
+ * the old ones.  0 or -errno.
+ */
+int trace_subscribe(
+	enum ctl_subscriber who, const struct trace_filter *filter, uint32_t records_per_core);
 void trace_unsubscribe(enum ctl_subscriber who);
 
 /* A duplicate of the control file's descriptor, close-on-exec, the caller's to close; or -errno. */
 int trace_control_fd(void);
 
-/* ---- agent (service.c) -------------------------------------------------------------------- */
+/* ---- agent and service thread (service.c) ---------------------------------------------------- */
 
 /*
  * Announces the process at $NTRACE_SOCKET and starts the service thread, which watches the
- * connection.  The connection outlives trace_service_stop and is taken up by the next start.
+ * connection and tends the rings.  The connection outlives trace_service_stop and is taken up by the next start.
  * 1 = an agent listens, 0 = no socket in the environment, or the agent does not want us; -errno = it
  * could not be reached or did not answer in time.
  */
 int trace_service_start(uint32_t flags);
+
+/* Sees to it that the thread runs and looks at the rings.  When it cannot be made the rings stay as they are. */
+void trace_service_need(void);
+
+/* For the thread: trace_subscribe without trace_service_need. */
+int trace_set_subscriber(
+	enum ctl_subscriber who, const struct trace_filter *filter, uint32_t records_per_core);
+/* For the thread, one look at the rings: grows them, adds lanes.  Ms until the next, 0 = nobody subscribes. */
+int trace_tend(void);
 
 /* Ends and joins the thread; the enable word stays as it is. */
 void trace_service_stop(void);

@@ -94,7 +94,7 @@ static int record(const struct place *p, int (*work)(void))
 	WANT(a.hello.flags == ANNOUNCE_F_VIRTUAL);
 	WANT(work() == 0);
 	lib.nrt_close();
-	WANT(ctl_reader_open(a.control_fd, &reader) == 0);
+	WANT(ctl_reader_open(a.control_fd, CTL_SUB_AGENT, &reader) == 0);
 	WANT(ctl_reader_poll(reader, false, clock_boot().ns, on_batch, on_name, NULL) > 0);
 	for (uint32_t i = 0; i < ctl_reader_rings(reader); i++) {
 		struct ring_counters c;

@@ -71,6 +71,7 @@ static void break_counters(struct ctl *ctl, enum fault fault)
 	case FAULT_DROPPED_DELIVERED:
 		head->slot_busy = 10;
 		slots[0].stamp = 2;
+		slots[0].wanted = UINT64_MAX;
 		break;
 	case FAULT_NO_RING_HUGE:
 		ctl->no_ring = ctl->emitted_no_ring = UINT64_MAX;
@@ -239,12 +240,12 @@ static int sparse_file(const uint32_t *capacities, uint32_t count)
 
 TEST("ring: one poll passes a bounded number of positions, the next begins behind them", "[ring]")
 {
-	static const uint32_t capacities[] = {1u << 20, 64}, too_large[] = {1u << 21};
+	static const uint32_t capacities[] = {1u << 20, 64}, too_large[] = {1u << 23};
 	struct ctl_reader *r = NULL;
 	struct ring_counters c;
 	uint32_t nc, lane;
 
-	REQUIRE_EQ(ctl_reader_open(sparse_file(capacities, 2), &r), 0);
+	REQUIRE_EQ(ctl_reader_open(sparse_file(capacities, 2), CTL_SUB_AGENT, &r), 0);
 	for (int round = 0; round < 2; round++) {
 		CHECK_EQ(ctl_reader_poll(r, true, 1, NULL, NULL, NULL), 0);
 		ctl_reader_counters(r, 0, &nc, &lane, &c);
@@ -256,7 +257,7 @@ TEST("ring: one poll passes a bounded number of positions, the next begins behin
 	}
 	ctl_reader_close(r);
 	/* A ring larger than a writer makes, though the file has room for it. */
-	REQUIRE_EQ(ctl_reader_open(sparse_file(too_large, 1), &r), 0);
+	REQUIRE_EQ(ctl_reader_open(sparse_file(too_large, 1), CTL_SUB_AGENT, &r), 0);
 	CHECK_EQ(ctl_reader_poll(r, true, 1, NULL, NULL, NULL), -EPROTO);
 	ctl_reader_close(r);
 }
@@ -272,7 +273,7 @@ TEST("ring: a hostile or damaged control file is refused", "[ring]")
 		test_info("fault %d", fault);
 		fd = hostile_file((enum fault)fault);
 		REQUIRE(fd >= 0);
-		rc = ctl_reader_open(fd, &r);
+		rc = ctl_reader_open(fd, CTL_SUB_AGENT, &r);
 		if (fault != FAULT_NONE && fault < FAULT_AT_OPEN) {
 			CHECK_EQ(rc, -EPROTO);
 			CHECK_EQ(close(fd), 0); /* it stayed ours */
@@ -295,11 +296,11 @@ TEST("ring: what is no memfd is refused", "[ring]")
 	int fds[2], fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	REQUIRE(fd >= 0);
-	CHECK_EQ(ctl_reader_open(fd, &r), -EPROTO);
+	CHECK_EQ(ctl_reader_open(fd, CTL_SUB_AGENT, &r), -EPROTO);
 	CHECK_EQ(close(fd), 0);
 	REQUIRE_EQ(pipe(fds), 0);
-	CHECK_EQ(ctl_reader_open(fds[0], &r), -EPROTO);
+	CHECK_EQ(ctl_reader_open(fds[0], CTL_SUB_AGENT, &r), -EPROTO);
 	close(fds[0]);
 	close(fds[1]);
-	CHECK_EQ(ctl_reader_open(-1, &r), -EPROTO);
+	CHECK_EQ(ctl_reader_open(-1, CTL_SUB_AGENT, &r), -EPROTO);
 }

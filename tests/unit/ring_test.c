@@ -39,11 +39,11 @@ static int rig_open(struct rig *rig, uint32_t capacity)
 	rc = control_create(&rig->c);
 	if (rc == 0)
 		rc = control_add_ring(&rig->c, 3, capacity);
-	rig->w = &rig->c.writers[3];
+	rig->w = &rig->c.writers[3][0];
 	if (rc == 0) {
 		int fd = fcntl(rig->c.file.fd, F_DUPFD_CLOEXEC, 0);
 
-		rc = ctl_reader_open(fd, &rig->r);
+		rc = ctl_reader_open(fd, CTL_SUB_AGENT, &rig->r);
 		if (rc < 0)
 			(void)close(fd);
 	}
@@ -104,11 +104,25 @@ static long poll_at(struct rig *rig, bool dead, uint64_t now_ns)
 	return ctl_reader_poll(rig->r, dead, now_ns, on_batch, on_name, rig);
 }
 
-static void emit(struct rig *rig, uint64_t n)
+static uint64_t emit_as(struct rig *rig, uint64_t n, uint64_t tracking)
 {
 	struct trace_record r = make_record(n);
+	struct ring_event e = {.type = r.trace_type,
+		.thread_id = n,
+		.timestamp_ns = n,
+		.tracking_id = tracking,
+		.nc_idx = 3,
+		.nrta_seq_id = n,
+		.payload = r.data,
+		.size = sizeof(r.data),
+		.wanted = CTL_SUB_BIT(CTL_SUB_AGENT)};
 
-	(void)ring_emit(rig->w, &r, 3);
+	return ring_emit(rig->w, &e);
+}
+
+static void emit(struct rig *rig, uint64_t n)
+{
+	(void)emit_as(rig, n, 0);
 }
 
 static struct ring_counters counters(const struct rig *rig, uint32_t row)
@@ -137,15 +151,16 @@ static uint64_t claim(struct rig *rig)
 	uint64_t p = atomic_fetch_add(&rig->w->head->head, 1);
 
 	atomic_fetch_add(&rig->w->head->emitted, 1);
-	atomic_store(&rig->w->slots[p & (rig->w->capacity - 1)].stamp, 2 * p + 1);
+	atomic_store(&rig->w->slots[0][p & (rig->w->capacity - 1)].stamp, 2 * p + 1);
 	return p;
 }
 
 static void complete(struct rig *rig, uint64_t p)
 {
-	struct ring_slot *slot = &rig->w->slots[p & (rig->w->capacity - 1)];
+	struct ring_slot *slot = &rig->w->slots[0][p & (rig->w->capacity - 1)];
 
 	slot->record = make_record(p);
+	slot->wanted = CTL_SUB_BIT(CTL_SUB_AGENT);
 	atomic_store(&slot->stamp, 2 * p + 2);
 }
 
@@ -154,14 +169,11 @@ static void complete(struct rig *rig, uint64_t p)
 TEST("ring: records arrive in order, numbered, with ids of their core", "[ring]")
 {
 	struct rig rig = {0};
-	struct trace_record r = make_record(1);
 	struct ring_counters c;
 
 	REQUIRE_EQ(rig_open(&rig, 64), 0);
-	CHECK_EQ(ring_emit(rig.w, &r, 3), 1ull | 3ull << 50);
-	r = make_record(2);
-	r.tracking_id = 77;
-	CHECK_EQ(ring_emit(rig.w, &r, 3), 77);
+	CHECK_EQ(emit_as(&rig, 1, 0), 1ull | 3ull << 50);
+	CHECK_EQ(emit_as(&rig, 2, 77), 77);
 	CHECK_EQ(poll_at(&rig, false, 1000), 2);
 	CHECK_EQ(rig.torn, 0);
 	CHECK_EQ(rig.last.id, 2);

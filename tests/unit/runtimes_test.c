@@ -126,10 +126,12 @@ static void fake_close(struct fake *f)
 static void fake_emit(struct fake *f)
 {
 	struct ring_head *head = (struct ring_head *)((char *)f->ctl + RING_OFFSET);
-	struct ring_writer w = {head, (struct ring_slot *)(head + 1), CAPACITY};
-	struct trace_record rec = {.timestamp_ns = clock_boot().ns};
+	struct ring_writer w = {
+		.head = head, .slots = {(struct ring_slot *)(head + 1)}, .capacity = CAPACITY};
+	struct ring_event e = {
+		.timestamp_ns = clock_boot().ns, .wanted = CTL_SUB_BIT(CTL_SUB_AGENT)};
 
-	ring_emit(&w, &rec, 0);
+	(void)ring_emit(&w, &e);
 }
 
 static int connect_to(const struct runtimes *r)

@@ -39,6 +39,7 @@
 
 struct seen {
 	struct ctl_reader *reader;
+	bool of_api; /* the API reads, not the agent */
 	struct trace_record records[64];
 	size_t count;
 	char names[256];
@@ -71,7 +72,8 @@ static long look(struct seen *s)
 {
 	s->count = 0;
 	if (!s->reader) {
-		int rc = ctl_reader_open(trace_control_fd(), &s->reader);
+		int rc = ctl_reader_open(
+			trace_control_fd(), s->of_api ? CTL_SUB_API : CTL_SUB_AGENT, &s->reader);
 
 		if (rc < 0)
 			return rc;
@@ -127,7 +129,7 @@ static int spans(void *arg)
 
 	(void)arg;
 	trace_core_touch(2);
-	WANT(trace_subscribe(CTL_SUB_AGENT, 0) == 0);
+	WANT(trace_subscribe(CTL_SUB_AGENT, NULL, 0) == 0);
 	WANT(trace_on());
 	before = clock_boot().ns;
 	span = trace_start(2, TRACE_EXECUTE_API, &payload, sizeof(payload));
@@ -166,7 +168,7 @@ static int late_and_off(void *arg)
 	(void)arg;
 	WANT(trace_open() == 0);
 	early = trace_start(0, TRACE_EXECUTE_API, NULL, 0);
-	WANT(trace_subscribe(CTL_SUB_AGENT, 0) == 0);
+	WANT(trace_subscribe(CTL_SUB_AGENT, NULL, 0) == 0);
 	trace_stop(&early, 0, NULL, 0); /* its start was not wanted, so neither is its stop */
 	trace_instant(7, TRACE_GENERIC, NULL, 0); /* a core nobody touched */
 	WANT(look(&s) == 0);
@@ -190,6 +192,59 @@ TEST("trace: a core without a ring is counted; half-wanted spans stay silent", "
 	CHECK_EQ(scratch_child(late_and_off, NULL), 0);
 }
 
+/* Two subscribers: the API wants one type, of core 1; the agent all types of cores 1 and 70. */
+static int two_filters(void *arg)
+{
+	struct trace_filter api = {1ull << TRACE_EXECUTE_API, {2}},
+			    agent = {UINT64_MAX, {2, 1ull << (70 - 64)}};
+	static struct seen of_api = {.of_api = true}, of_agent;
+	struct ring_counters c;
+
+	(void)arg;
+	for (uint32_t nc = 0; nc < 100; nc++)
+		trace_core_touch(nc);
+	WANT(trace_subscribe(CTL_SUB_API, &api, 0) == 0);
+	WANT(trace_on() && trace_wanted(1, TRACE_EXECUTE_API) == CTL_SUB_BIT(CTL_SUB_API));
+	WANT(!trace_wanted(1, TRACE_GENERIC) && !trace_wanted(2, TRACE_EXECUTE_API));
+	WANT(trace_wanted(TRACE_NC_UNKNOWN, TRACE_EXECUTE_API));
+	trace_instant(1, TRACE_GENERIC, NULL, 0); /* nobody's: not emitted */
+	trace_instant(1, TRACE_EXECUTE_API, NULL, 0);
+	WANT(look(&of_api) == 1 && look(&of_agent) == 0);
+	WANT(counters_of(&of_agent, 1, &c) == 0);
+	WANT(c.emitted == 1 && c.filtered == 1 && c.delivered == 0);
+
+	struct trace_span before = trace_start(1, TRACE_EXECUTE_API, NULL, 0);
+	WANT(trace_subscribe(CTL_SUB_AGENT, &agent, 0) == 0);
+	trace_stop(&before, 0, NULL, 0); /* not the agent's: it has no start of it */
+	trace_instant(1, TRACE_GENERIC, NULL, 0);
+	trace_instant(1, TRACE_EXECUTE_API, NULL, 0);
+	trace_instant(70, TRACE_EXECUTE_API, NULL, 0);
+	trace_instant(2, TRACE_GENERIC, NULL, 0); /* nobody's */
+	WANT(look(&of_api) == 3 && of_api.records[1].phase == TRACE_STOP);
+	WANT(look(&of_agent) == 3 && of_agent.records[0].trace_type == TRACE_GENERIC);
+	WANT(counters_of(&of_api, 1, &c) == 0);
+	WANT(c.emitted == 5 && c.delivered == 4 && c.filtered == 1);
+	WANT(counters_of(&of_agent, 1, &c) == 0);
+	WANT(c.emitted == 5 && c.delivered == 2 && c.filtered == 3);
+	WANT(counters_of(&of_agent, 2, &c) == -ENOENT); /* no ring for what nobody wants */
+
+	trace_unsubscribe(CTL_SUB_API);
+	WANT(trace_wanted(1, TRACE_EXECUTE_API) == CTL_SUB_BIT(CTL_SUB_AGENT));
+	trace_instant(1, TRACE_EXECUTE_API, NULL, 0);
+	WANT(look(&of_api) == 0 && look(&of_agent) == 1);
+	WANT(trace_subscribe(CTL_SUB_AGENT, &api, 0) == 0); /* the new filter replaces the old */
+	WANT(!trace_wanted(70, TRACE_EXECUTE_API) && !trace_wanted(1, TRACE_GENERIC));
+	trace_unsubscribe(CTL_SUB_AGENT);
+	WANT(!trace_on() && !trace_wanted(1, TRACE_EXECUTE_API));
+	return 0;
+}
+
+TEST("trace: each subscriber gets what its own filter wants, and counts what others wanted",
+	"[trace]")
+{
+	CHECK_EQ(scratch_child(two_filters, NULL), 0);
+}
+
 static int at_a_time(void *arg)
 {
 	struct trace_device_exec_stop stop = {{5, 6}};
@@ -198,7 +253,7 @@ static int at_a_time(void *arg)
 
 	(void)arg;
 	trace_core_touch(1);
-	WANT(trace_subscribe(CTL_SUB_INSPECT, 5000) == 0);
+	WANT(trace_subscribe(CTL_SUB_AGENT, NULL, 5000) == 0);
 	id = trace_event_at(
 		(struct boot_ns){1000}, 1, TRACE_DEVICE_EXEC, TRACE_START, 0, 0, NULL, 0);
 	WANT(id != 0);
@@ -264,7 +319,7 @@ static int stolen_descriptor(void *arg)
 	int fd, other;
 
 	(void)arg;
-	WANT(trace_subscribe(CTL_SUB_AGENT, 0) == 0);
+	WANT(trace_subscribe(CTL_SUB_AGENT, NULL, 0) == 0);
 	fd = find_memfd();
 	WANT(fd >= 200);
 	WANT(fcntl(fd, F_GETFD) & FD_CLOEXEC);
@@ -292,7 +347,7 @@ static int in_grandchild(void *arg)
 	WANT(!trace_on());
 	trace_instant(0, TRACE_GENERIC, NULL, 0);
 	trace_unsubscribe(CTL_SUB_AGENT); /* must not touch the parent's word */
-	WANT(trace_subscribe(CTL_SUB_AGENT, 0) == -ECHILD);
+	WANT(trace_subscribe(CTL_SUB_AGENT, NULL, 0) == -ECHILD);
 	WANT(trace_open() == -ECHILD);
 	trace_core_touch(0);
 	WANT(trace_intern("x") == intern_id("x", 1));
@@ -306,7 +361,7 @@ static int forks(void *arg)
 
 	(void)arg;
 	trace_core_touch(0);
-	WANT(trace_subscribe(CTL_SUB_AGENT, 0) == 0);
+	WANT(trace_subscribe(CTL_SUB_AGENT, NULL, 0) == 0);
 	trace_instant(0, TRACE_GENERIC, NULL, 0);
 	WANT(scratch_child(in_grandchild, NULL) == 0);
 	WANT(trace_on());
@@ -349,7 +404,7 @@ static int agent_listens(void *arg)
 	WANT(trace_on());
 	WANT(a.hello.magic == ANNOUNCE_MAGIC && a.hello.kind == ANNOUNCE_HELLO);
 	WANT(a.hello.flags == ANNOUNCE_F_VIRTUAL);
-	WANT(ctl_reader_open(a.control_fd, &reader) == 0);
+	WANT(ctl_reader_open(a.control_fd, CTL_SUB_AGENT, &reader) == 0);
 	trace_instant(0, TRACE_GENERIC, NULL, 0);
 	WANT(ctl_reader_poll(reader, false, 1, NULL, NULL, NULL) == 1);
 	WANT(send(a.peer, &off, sizeof(off), 0) == sizeof(off));
