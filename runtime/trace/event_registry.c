@@ -88,6 +88,32 @@ int trace_event_by_name(const char *name)
 	return -ENOENT;
 }
 
+/* Names of other releases.  Retired: in older documents and traces.  Newer: seen in later traces, but 2.31
+ * has no number for them. */
+static const struct {
+	const char *name;
+	int type; /* the nearest, or -ENOTSUP: none */
+} other_names[] = {
+	{"model_load", TRACE_MODEL_LOAD},
+	{"runtime_execute", TRACE_RUNTIME_EXECUTE},
+	{"device_exec", TRACE_DEVICE_EXEC},
+	{"cc_exec", TRACE_CC_EXEC},
+	{"tensor_read", TRACE_TENSOR_READ},
+	{"tensor_write", TRACE_TENSOR_WRITE},
+	{"dlr_infer", TRACE_EXECUTE_API},
+	{"kbl_infer_exec_wait", TRACE_EXEC_WAIT},
+	{"nrta_execute_schedule", -ENOTSUP},
+	{"nrt_profile_add_node_info", -ENOTSUP},
+};
+
+int trace_event_by_other_name(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(other_names); i++)
+		if (!strcmp(other_names[i].name, name))
+			return other_names[i].type;
+	return -ENOENT;
+}
+
 uint64_t trace_field_value(const struct trace_field *f, const uint8_t payload[TRACE_PAYLOAD_BYTES])
 {
 	size_t bytes = width_bytes[f->width];

@@ -63,6 +63,12 @@ const struct trace_event_info *trace_event_info(uint32_t type);
 /* The type with this public name, or -ENOENT. */
 int trace_event_by_name(const char *name);
 
+/*
+ * The same for names that other releases have: of a retired one, the nearest type of today (which one that is, is
+ * ours); -ENOTSUP for one that is newer than the table; -ENOENT.
+ */
+int trace_event_by_other_name(const char *name);
+
 /* Reads a field from a payload, zero- or sign-extended to 64 bits. */
 uint64_t trace_field_value(const struct trace_field *f, const uint8_t payload[TRACE_PAYLOAD_BYTES]);
 

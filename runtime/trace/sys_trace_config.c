@@ -5,6 +5,7 @@
 #include "runtime/trace/sys_trace_config.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,25 @@ static bool set_group(struct nrt_sys_trace_config *config, const char *name, boo
 	return false;
 }
 
+/* A name of another release is said, and taken for the nearest of today where there is one.  False: it is none. */
+static bool set_other(
+	const char *call, struct nrt_sys_trace_config *config, const char *name, bool enabled)
+{
+	int type = trace_event_by_other_name(name);
+
+	if (type == -ENOTSUP) {
+		log_write(LOG_LEVEL_WARN, TAG, call,
+			"Event type '%s' is of a newer runtime; there is nothing to change", name);
+		return true;
+	}
+	if (type < 0)
+		return false;
+	log_write(LOG_LEVEL_WARN, TAG, call, "Event type '%s' is retired; taken for '%s'", name,
+		trace_event_info((uint32_t)type)->name);
+	config->type[type] = enabled;
+	return true;
+}
+
 NRT_STATUS sys_trace_config_set_type(
 	const char *call, struct nrt_sys_trace_config *config, const char *name, bool enabled)
 {
@@ -102,7 +122,7 @@ NRT_STATUS sys_trace_config_set_type(
 
 	if (type >= 0)
 		return sys_trace_config_set_type_number(call, config, (uint32_t)type, enabled);
-	if (name && set_group(config, name, enabled))
+	if (name && (set_group(config, name, enabled) || set_other(call, config, name, enabled)))
 		return NRT_SUCCESS;
 	log_write(LOG_LEVEL_ERROR, TAG, call,
 		"There is no event type '%.64s'; nrt_sys_trace_get_event_types names them",

@@ -62,6 +62,21 @@ TEST("registry: fields lie in the payload and do not overlap", "[registry]")
 	}
 }
 
+TEST("registry: retired names have a type of today, newer ones none, and none is a name of today",
+	"[registry]")
+{
+	static const char *const retired[] = {"model_load", "runtime_execute", "device_exec",
+		"cc_exec", "tensor_read", "tensor_write", "dlr_infer", "kbl_infer_exec_wait"};
+
+	for (size_t i = 0; i < sizeof(retired) / sizeof(retired[0]); i++) {
+		CHECK(trace_event_by_other_name(retired[i]) > 0);
+		CHECK_EQ(trace_event_by_name(retired[i]), -ENOENT);
+	}
+	CHECK_EQ(trace_event_by_other_name("nrta_execute_schedule"), -ENOTSUP);
+	CHECK_EQ(trace_event_by_other_name("nrt_profile_add_node_info"), -ENOTSUP);
+	CHECK_EQ(trace_event_by_other_name("nrt_execute"), -ENOENT);
+}
+
 /* Value of the field with this key, from a payload. */
 static long long value_of(enum trace_type type, enum trace_phase phase, const char *key,
 	const void *payload, size_t size)

@@ -99,6 +99,32 @@ TEST("sys_trace config: setters change what they name and refuse what there is n
 	nrt_sys_trace_config_free(c);
 }
 
+TEST("sys_trace config: a retired name stands for its nearest, a newer one for nothing", "[config]")
+{
+	HUSHED;
+	static const struct {
+		const char *name;
+		int type;
+	} rows[] = {{"model_load", 1}, {"runtime_execute", 4}, {"device_exec", 7}, {"cc_exec", 8},
+		{"tensor_read", 9}, {"tensor_write", 10}, {"dlr_infer", 3},
+		{"kbl_infer_exec_wait", 19}, {"nrta_execute_schedule", -1},
+		{"nrt_profile_add_node_info", -1}};
+	nrt_sys_trace_config_t *c = NULL;
+
+	REQUIRE_EQ(nrt_sys_trace_config_allocate(&c), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		test_info("%s", rows[i].name);
+		nrt_sys_trace_config_set_defaults(c);
+		CHECK_EQ(nrt_sys_trace_config_set_capture_enabled_for_event_type(
+				 c, rows[i].name, false),
+			0);
+		CHECK_EQ(count_true(c->type, 46), rows[i].type < 0 ? 46 : 45);
+		if (rows[i].type >= 0)
+			CHECK(!c->type[rows[i].type]);
+	}
+	nrt_sys_trace_config_free(c);
+}
+
 TEST("sys_trace config: the groups hardware and software divide the types", "[config]")
 {
 	HUSHED;
