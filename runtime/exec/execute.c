@@ -5,8 +5,15 @@
  * On the timeline:
  *
  *	nrt_execute {
- *		nrt_model_submit { binding table, queue start }
- *		kbl_exec_wait { notifications, acknowledgement, clock; timestamp_sync_point }
+ *		kmgr_exec_core {
+ *			kbl_exec_pre { nrt_model_switch when another model ran last }
+ *			nrt_model_submit { binding table, queue start }
+ *			kbl_exec_wait { notifications, clock; timestamp_sync_point }
+ *			kbl_exec_post {
+ *				exec_consume_nc_status_notifications { acknowledgement }
+ *				notification_consume_errors { the status that the device reports }
+ *			}
+ *		}
  *	}
  *	nc_exec_running            on the device's own time
  *
@@ -115,15 +122,31 @@ static NRT_STATUS switch_model(struct nrt_model *m)
 	return status;
 }
 
+/* One of the spans of an execution on a core. */
+static struct trace_span part_start(const struct execution *e, enum trace_type type)
+{
+	struct trace_exec payload = {.exec_id = e->id, .model_id = e->model->id};
+
+	return trace_start(e->model->nc, type, &payload, sizeof(payload));
+}
+
+static NRT_STATUS prepare(struct execution *e)
+{
+	struct nrt_model *m = e->model;
+	struct trace_span span = part_start(e, TRACE_EXEC_PRE);
+	NRT_STATUS status = m->core->bound == m->number ? NRT_SUCCESS : switch_model(m);
+
+	trace_stop(&span, status, NULL, 0);
+	return status;
+}
+
 static NRT_STATUS submit(struct execution *e)
 {
 	struct nrt_model *m = e->model;
 	struct trace_model payload = {.model_id = m->id};
 	struct trace_span span = trace_start(m->nc, TRACE_MODEL_SUBMIT, &payload, sizeof(payload));
-	NRT_STATUS status = m->core->bound == m->number ? NRT_SUCCESS : switch_model(m);
+	NRT_STATUS status = write_bindings(e);
 
-	if (!status)
-		status = write_bindings(e);
 	if (!status) {
 		int rc = device_queue_start(m->core, e->id);
 
@@ -252,35 +275,73 @@ static void emit_device_run(const struct execution *e, const struct device_sync 
 	uint64_t tracking = trace_event_at(host_time(sync, start_ns), m->nc, TRACE_DEVICE_EXEC,
 		TRACE_START, 0, 0, &start, sizeof(start));
 
+	if (!tracking) /* nobody has the start */
+		return;
 	(void)trace_event_at(host_time(sync, end_ns), m->nc, TRACE_DEVICE_EXEC, TRACE_STOP,
 		tracking, e->device_status, &stop, sizeof(stop));
 }
 
 static NRT_STATUS wait_for(struct execution *e)
 {
-	struct nrt_model *m = e->model;
-	struct trace_exec payload = {.exec_id = e->id, .model_id = m->id};
-	struct trace_span span = trace_start(m->nc, TRACE_EXEC_WAIT, &payload, sizeof(payload));
+	struct trace_span span = part_start(e, TRACE_EXEC_WAIT);
 	NRT_STATUS status = await_end(e);
 	struct device_sync sync;
 	bool synced = false;
 
-	if (e->notes) {
-		int rc = device_queue_ack(m->core, e->notes);
-
-		if (rc < 0)
-			log_warn(TAG, "Acknowledgement on nc %u: %s", m->nc, device_strerror(rc));
-	}
 	if (!status) {
 		synced = take_sync_point(e, &sync);
 		status = e->device_status;
-		if (status)
-			log_error(TAG, "Model '%s' on nc %u: the device reports status %d",
-				m->desc.name, m->nc, (int)status);
 	}
 	trace_stop(&span, status, NULL, 0);
 	if (synced && e->started)
 		emit_device_run(e, &sync);
+	return status;
+}
+
+/* ---- afterwards --------------------------------------------------------------------------- */
+
+static void acknowledge(const struct execution *e)
+{
+	struct trace_span span = part_start(e, TRACE_CONSUME_TPB_STATUS_NOTIFICATIONS);
+	int rc = e->notes ? device_queue_ack(e->model->core, e->notes) : 0;
+
+	if (rc < 0)
+		log_warn(TAG, "Acknowledgement on nc %u: %s", e->model->nc, device_strerror(rc));
+	trace_stop(&span, status_from_errno(rc), NULL, 0);
+}
+
+static void say_errors(const struct execution *e)
+{
+	struct trace_span span = part_start(e, TRACE_CONSUME_ERROR_NOTIFICATIONS);
+
+	if (e->device_status)
+		log_error(TAG, "Model '%s' on nc %u: the device reports status %d",
+			e->model->desc.name, e->model->nc, (int)e->device_status);
+	trace_stop(&span, e->device_status, NULL, 0);
+}
+
+/* Whatever became of the execution: its notifications must go. */
+static void finish(const struct execution *e, NRT_STATUS status)
+{
+	struct trace_span span = part_start(e, TRACE_EXEC_POST);
+
+	acknowledge(e);
+	say_errors(e);
+	trace_stop(&span, status, NULL, 0);
+}
+
+static NRT_STATUS run_on_core(struct execution *e)
+{
+	struct trace_span span = part_start(e, TRACE_EXEC_CORE);
+	NRT_STATUS status = prepare(e);
+
+	if (!status)
+		status = submit(e);
+	if (!status) {
+		status = wait_for(e);
+		finish(e, status);
+	}
+	trace_stop(&span, status, NULL, 0);
 	return status;
 }
 
@@ -296,9 +357,7 @@ static NRT_STATUS execute(struct nrt_model *m, struct tensor_set *input, struct 
 	if (!status) {
 		pthread_mutex_lock(&m->core->lock);
 		e.id = atomic_fetch_add(&last_exec_id, 1) + 1;
-		status = submit(&e);
-		if (!status)
-			status = wait_for(&e);
+		status = run_on_core(&e);
 		pthread_mutex_unlock(&m->core->lock);
 	}
 	for (uint32_t i = 0; i < m->desc.tensor_count; i++)

@@ -18,7 +18,8 @@ struct trace_model {
 	uint64_t model_id;
 };
 
-/* EXEC_WAIT start */
+/* EXEC_PRE, EXEC_CORE, EXEC_WAIT, EXEC_POST, CONSUME_* start; the model is not shown of
+ * CONSUME_TPB_STATUS_NOTIFICATIONS */
 struct trace_exec {
 	uint64_t exec_id;
 	uint64_t model_id;

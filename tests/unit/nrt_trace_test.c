@@ -157,8 +157,13 @@ static int spans(void *arg)
 	WANT(count_of(TRACE_TIMESTAMP_SYNC, TRACE_INSTANT) == RUNS);
 	for (int k = 0; k < RUNS; k++) {
 		WANT(nested(TRACE_TENSOR_READ, TRACE_DMEM_BUF_COPYOUT, k));
-		WANT(nested(TRACE_EXECUTE_API, TRACE_MODEL_SUBMIT, k));
-		WANT(nested(TRACE_EXECUTE_API, TRACE_EXEC_WAIT, k));
+		WANT(nested(TRACE_EXECUTE_API, TRACE_EXEC_CORE, k));
+		WANT(nested(TRACE_EXEC_CORE, TRACE_EXEC_PRE, k));
+		WANT(nested(TRACE_EXEC_CORE, TRACE_MODEL_SUBMIT, k));
+		WANT(nested(TRACE_EXEC_CORE, TRACE_EXEC_WAIT, k));
+		WANT(nested(TRACE_EXEC_CORE, TRACE_EXEC_POST, k));
+		WANT(nested(TRACE_EXEC_POST, TRACE_CONSUME_TPB_STATUS_NOTIFICATIONS, k));
+		WANT(nested(TRACE_EXEC_POST, TRACE_CONSUME_ERROR_NOTIFICATIONS, k));
 		WANT(stop_of(find(TRACE_MODEL_SUBMIT, TRACE_START, k))->timestamp_ns <=
 			find(TRACE_EXEC_WAIT, TRACE_START, k)->timestamp_ns);
 	}
@@ -316,4 +321,73 @@ TEST("nrt trace: a core that changes its model shows the switch", "[nrt][trace][
 	if (device_lacks())
 		SKIP(device_lacks());
 	with_device(switches, two_cores);
+}
+
+/* ---- requests that fail ------------------------------------------------------------------- */
+
+/* The status of the last span of a type; -1 when there is none, -2 when one of that type is open. */
+static int last_status(enum trace_type type)
+{
+	int n = count_of(type, TRACE_START);
+	const struct trace_record *stop = n ? stop_of(find(type, TRACE_START, n - 1)) : NULL;
+
+	return n == 0 ? -1 : count_of(type, TRACE_STOP) != n || !stop ? -2 : (int)stop->status;
+}
+
+static int expected; /* of the execution */
+
+static int one_execution(void)
+{
+	struct job a, b;
+	NRT_STATUS status;
+
+	WANT(job_open(&a, ADD_MODEL, 0) == 0);
+	WANT(job_open(&b, COPY_MODEL, 0) == 0);
+	status = lib.nrt_execute(a.model, a.in, a.out);
+	WANT_STATUS(status, expected);
+	return 0;
+}
+
+#define HW NRT_HW_ERROR
+static const struct failing {
+	const char *option;
+	int pre, change, submit, wait, ack, errors, post, core; /* -1: did not begin */
+} failing[] = {
+	{"--fail=DMA_QUEUE_INIT:EIO:3", HW, HW, -1, -1, -1, -1, -1, HW},
+	{"--fail=DMA_QUEUE_COPY_START:EIO:1", 0, 0, HW, -1, -1, -1, -1, HW},
+	{"--fail=DMA_ACK_COMPLETED:EIO:1", 0, 0, 0, 0, HW, 0, 0, 0},
+};
+
+static const struct failing *case_now;
+
+static int failed_request(void *arg)
+{
+	const struct failing *f = case_now;
+
+	expected = f->core;
+	WANT(record(arg, one_execution) == 0);
+	WANT(last_status(TRACE_EXEC_PRE) == f->pre);
+	WANT(last_status(TRACE_MODEL_SWITCH) == f->change);
+	WANT(last_status(TRACE_MODEL_SUBMIT) == f->submit);
+	WANT(last_status(TRACE_EXEC_WAIT) == f->wait);
+	WANT(last_status(TRACE_CONSUME_TPB_STATUS_NOTIFICATIONS) == f->ack);
+	WANT(last_status(TRACE_CONSUME_ERROR_NOTIFICATIONS) == f->errors);
+	WANT(last_status(TRACE_EXEC_POST) == f->post);
+	WANT(last_status(TRACE_EXEC_CORE) == f->core);
+	WANT(last_status(TRACE_EXECUTE_API) == f->core);
+	return 0;
+}
+
+TEST("nrt trace: a request that fails closes every span around it with its status",
+	"[nrt][trace][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	for (size_t i = 0; i < sizeof(failing) / sizeof(failing[0]); i++) {
+		const char *options[] = {"--cores=4", failing[i].option, NULL};
+
+		test_info("%s", failing[i].option);
+		case_now = &failing[i];
+		with_device(failed_request, options);
+	}
 }
