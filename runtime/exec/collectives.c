@@ -3,7 +3,7 @@
  * collectives.c - what several workers do together, as far as one worker can do it.
  *
  * There is no network: with one worker a barrier is passed at once and a gathering is a copy; more
- * than one is refused.  Nothing is kept, so joining a communicator only checks who wants to.
+ * than one is refused.  Joining a communicator only checks who wants to, and tells the trace its number.
  */
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "runtime/lifecycle/absent.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
+#include "runtime/trace/sys_trace.h"
 
 #define TAG "NRT"
 
@@ -52,6 +53,8 @@ static NRT_STATUS join(
 	if (status)
 		return status;
 	status = check_alone(call, said, vnc, id, count);
+	if (!status)
+		sys_trace_set_worker((uint32_t)vnc, (int32_t)id);
 	api_leave();
 	return status;
 }

@@ -20,6 +20,7 @@
 #include "runtime/lifecycle/version.h"
 #include "runtime/log/log.h"
 #include "runtime/trace/announce.h"
+#include "runtime/trace/sys_trace.h"
 #include "runtime/trace/trace.h"
 
 #define TAG "NRT"
@@ -320,6 +321,12 @@ static void unload_models(struct runtime *r)
 	object_retire_all(OBJECT_TENSOR);
 }
 
+static void end_capture(struct runtime *r)
+{
+	(void)r;
+	sys_trace_close();
+}
+
 struct close_step {
 	const char *name;
 	void (*run)(struct runtime *r);
@@ -329,7 +336,7 @@ struct close_step {
 static const struct close_step producers[] = {
 	{"asynchronous send and receive", NULL},
 	{"inspect", NULL},
-	{"system trace capture", NULL},
+	{"system trace capture", end_capture},
 	{"profile session", NULL},
 };
 

@@ -29,7 +29,7 @@ NRT_API void nrt_sys_trace_config_free(nrt_sys_trace_config_t *options);
  * nothing then. */
 NRT_API void nrt_sys_trace_config_set_defaults(nrt_sys_trace_config_t *options);
 
-/* Events that are kept per core; the oldest go first.  Limits apply at the start: 1024 to 1048576. */
+/* Events that are kept per core; the oldest go first.  The start takes 1024 at least. */
 NRT_API void nrt_sys_trace_config_set_max_events_per_nc(
 	nrt_sys_trace_config_t *options, uint64_t max_events_per_nc);
 
@@ -39,7 +39,8 @@ NRT_API void nrt_sys_trace_config_set_capture_enabled_for_nc(
 
 /*
  * event_type: a name of nrt_sys_trace_get_event_types; or "hardware" or "software" for all of that kind
- * (ours).  NRT_INVALID: neither.
+ * (ours).  A retired name stands for the nearest of today, one of a newer runtime for nothing; both are said in
+ * the log.  NRT_INVALID: none of these.
  */
 NRT_API NRT_STATUS nrt_sys_trace_config_set_capture_enabled_for_event_type(
 	nrt_sys_trace_config_t *options, const char *event_type, bool enabled);
@@ -53,9 +54,10 @@ NRT_API void nrt_sys_trace_free_event_types(const char **event_types, size_t cou
 
 /* ---- capture ------------------------------------------------------------------------------ */
 
-/* The object is not used after the call. */
+/* The object is not used after the call.  NRT_INVALID: NULL.  NRT_FAILURE: the capture is on already.
+ * NRT_RESOURCE: no memory. */
 NRT_API NRT_STATUS nrt_sys_trace_start(nrt_sys_trace_config_t *options);
-/* What was not fetched is lost. */
+/* What was not fetched is lost.  NRT_SUCCESS also when the capture is off. */
 NRT_API NRT_STATUS nrt_sys_trace_stop(void);
 
 /* ---- fetch -------------------------------------------------------------------------------- */
@@ -77,7 +79,8 @@ NRT_API void nrt_sys_trace_fetch_options_set_nc_idx(
 	nrt_sys_trace_fetch_options_t *options, uint64_t nc_idx);
 
 /* Takes events out, as one JSON text.  *buffer must be NULL; it is set to the text, *written_size to its
- * length without the terminator.  The caller frees it with the next call.  options: NULL for the defaults. */
+ * length without the terminator.  The caller frees it with the next call.  options: NULL for the defaults.
+ * While the capture is off there are no events.  NRT_INVALID: a place is NULL, or *buffer is not. */
 NRT_API NRT_STATUS nrt_sys_trace_fetch_events(
 	char **buffer, size_t *written_size, const nrt_sys_trace_fetch_options_t *options);
 /* NULL is harmless.  Legal at any time. */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * event_store.h - what a fetch has taken out of the rings and not given away yet, and names by their ids.
+ *
+ * A queue per core, and one for events of no core, each at most as long as the capture keeps: the oldest go
+ * first.  One thread at a time.
+ */
+#ifndef NTRACE_TRACE_EVENT_STORE_H
+#define NTRACE_TRACE_EVENT_STORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/trace/event_json.h"
+#include "runtime/trace/record.h"
+
+#define EVENT_STORE_ALL_NC (-1)
+
+struct event_store;
+
+/* max_per_core: at least 1.  NULL: no memory. */
+struct event_store *event_store_new(uint64_t max_per_core);
+void event_store_free(struct event_store *s);
+
+/* As a ring_batch_fn and a ring_name_fn; ctx is the store.  0 or -ENOMEM. */
+int event_store_add(void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records,
+	size_t count);
+int event_store_add_name(void *ctx, uint64_t id, const char *text, uint32_t len);
+
+/* The text of an id, as event_json_source wants it; id 0 has EVENT_JSON_NO_NAME.  Valid until the next
+ * name is added. */
+const char *event_store_name(void *ctx, uint64_t id, size_t *ret_len);
+
+/* Records that went because a queue was full, so far. */
+uint64_t event_store_dropped(const struct event_store *s);
+
+/*
+ * Writes the events of a core, or of all with EVENT_STORE_ALL_NC, in the order of their times, and takes them
+ * out.  limit: that many per core, the oldest; 0 = all.  0; or -ENOMEM, and all are still there.
+ */
+int event_store_write(struct event_store *s, int32_t nc, uint64_t limit, struct event_json *j);
+
+#endif

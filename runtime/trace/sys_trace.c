@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sys_trace.c - start, stop and fetch of nrt_sys_trace.h.
+ *
+ * The capture reads the process's rings as an agent does, with a reader of its own, so its cursor is nobody
+ * else's.  A fetch takes out all that is new, keeps it in queues as long as the config says (event_store.h)
+ * and writes what was asked for.  Host times become epoch times by one offset, taken at the start: a clock that
+ * is set meanwhile changes neither order nor durations.
+ */
+#include "runtime/trace/sys_trace.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/lifecycle/state.h"
+#include "runtime/log/log.h"
+#include "runtime/trace/event_store.h"
+#include "runtime/trace/sys_trace_config.h"
+#include "runtime/trace/trace.h"
+
+#define TAG "NRT"
+#define MIN_EVENTS 1024u
+#define MAX_ROUNDS \
+	64 /* of 2^20 records: more can only come from writers that are faster than we are */
+
+static struct {
+	pthread_mutex_t lock;
+	struct ctl_reader *reader; /* NULL = off */
+	struct event_store *store;
+	int64_t offset_ns;
+} capture = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Atomic int32_t workers[TRACE_MAX_NC]; /* gid + 1; 0 = not known */
+
+void sys_trace_set_worker(uint32_t nc, int32_t gid)
+{
+	if (nc < TRACE_MAX_NC)
+		atomic_store(&workers[nc], gid + 1);
+}
+
+/* ---- start, stop -------------------------------------------------------------------------- */
+
+static struct trace_filter filter_of(const struct nrt_sys_trace_config *c)
+{
+	struct trace_filter f = {0};
+
+	for (uint32_t type = 0; type < TRACE_TYPE_COUNT; type++)
+		f.types |= (uint64_t)c->type[type] << type;
+	for (uint32_t nc = 0; nc < TRACE_MAX_NC; nc++)
+		f.cores[nc / 64] |= (uint64_t)c->nc[nc] << nc % 64;
+	return f;
+}
+
+/* The reader of what this process writes from now on. */
+static int open_reader(struct ctl_reader **ret)
+{
+	int fd = trace_control_fd(), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = ctl_reader_open(fd, CTL_SUB_API, ret);
+	if (rc < 0)
+		(void)close(fd);
+	return rc;
+}
+
+static void close_locked(void)
+{
+	ctl_reader_close(capture.reader);
+	event_store_free(capture.store);
+	capture.reader = NULL;
+	capture.store = NULL;
+}
+
+/* Passes over records; an earlier capture's. */
+static int ignore(
+	void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records, size_t count)
+{
+	(void)ctx;
+	(void)nc_idx;
+	(void)lane;
+	(void)records;
+	(void)count;
+	return 0;
+}
+
+static uint64_t unread(void)
+{
+	struct ring_counters c;
+	uint32_t nc, lane;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < ctl_reader_rings(capture.reader); i++) {
+		ctl_reader_counters(capture.reader, i, &nc, &lane, &c);
+		sum += c.unread;
+	}
+	return sum;
+}
+
+/* Takes out of the rings what is there now.  0 or -errno. */
+static int drain(ring_batch_fn on_batch)
+{
+	uint64_t left = 0, before;
+	int round = 0;
+	long n;
+
+	do {
+		before = left;
+		n = ctl_reader_poll(capture.reader, false, clock_boot().ns, on_batch,
+			event_store_add_name, capture.store);
+		left = unread();
+	} while (n >= 0 && left && (n > 0 || left != before) && ++round < MAX_ROUNDS);
+	return n < 0 ? (int)n : 0;
+}
+
+static int open_locked(const struct nrt_sys_trace_config *config)
+{
+	uint64_t max = config->max_events_per_nc;
+	const struct trace_filter filter = filter_of(config);
+	struct clock_snapshot now = clock_snapshot_take();
+	int rc;
+
+	max = max < MIN_EVENTS ? MIN_EVENTS : max;
+	capture.store = event_store_new(max);
+	if (!capture.store)
+		return -ENOMEM;
+	rc = open_reader(&capture.reader);
+	if (rc == 0)
+		rc = drain(ignore);
+	if (rc == 0)
+		rc = trace_subscribe(
+			CTL_SUB_API, &filter, max > UINT32_MAX ? UINT32_MAX : (uint32_t)max);
+	capture.offset_ns = clock_snapshot_offset(&now);
+	if (rc < 0)
+		close_locked();
+	return rc;
+}
+
+/* The status for what went wrong, which it says. */
+static NRT_STATUS failed(const char *call, int rc)
+{
+	log_write(LOG_LEVEL_ERROR, TAG, call, "No capture: %s%s", strerror(-rc),
+		rc == -EBADF ? " (the program has closed the descriptor of ntrace-ctl)" : "");
+	return rc == -ENOMEM ? NRT_RESOURCE : NRT_FAILURE;
+}
+
+static NRT_STATUS start(const char *call, const struct nrt_sys_trace_config *config)
+{
+	NRT_STATUS status = NRT_SUCCESS;
+
+	pthread_mutex_lock(&capture.lock);
+	if (capture.reader) {
+		log_write(LOG_LEVEL_WARN, TAG, call, "The capture is on already; nothing changes");
+		status = NRT_FAILURE;
+	} else {
+		int rc = open_locked(config);
+
+		if (rc < 0)
+			status = failed(call, rc);
+	}
+	pthread_mutex_unlock(&capture.lock);
+	return status;
+}
+
+NRT_STATUS nrt_sys_trace_start(nrt_sys_trace_config_t *options)
+{
+	NRT_STATUS status = api_enter(__func__);
+
+	if (status)
+		return status;
+	log_debug(TAG, "API:IN: ()");
+	status = sys_trace_check_object(__func__, options);
+	if (!status)
+		status = start(__func__, options);
+	log_debug(TAG, "API:OUT: ()");
+	api_leave();
+	return status;
+}
+
+static void say_counts(const char *call)
+{
+	struct ring_counters c, sum = {0};
+	uint32_t nc, lane;
+
+	for (uint32_t i = 0; i < ctl_reader_rings(capture.reader); i++) {
+		ctl_reader_counters(capture.reader, i, &nc, &lane, &c);
+		sum.delivered += c.delivered;
+		sum.overwritten += c.overwritten;
+		sum.slot_busy += c.slot_busy;
+		sum.no_ring += c.no_ring;
+	}
+	log_write(LOG_LEVEL_INFO, TAG, call,
+		"Capture ends: %llu events read, %llu beyond the limit, %llu overwritten, %llu "
+		"dropped",
+		(unsigned long long)sum.delivered,
+		(unsigned long long)event_store_dropped(capture.store),
+		(unsigned long long)sum.overwritten,
+		(unsigned long long)(sum.slot_busy + sum.no_ring));
+}
+
+static void stop(const char *call)
+{
+	pthread_mutex_lock(&capture.lock);
+	if (capture.reader) {
+		trace_unsubscribe(CTL_SUB_API);
+		say_counts(call);
+		close_locked();
+	} else {
+		log_write(LOG_LEVEL_DEBUG, TAG, call, "There is no capture");
+	}
+	pthread_mutex_unlock(&capture.lock);
+}
+
+NRT_STATUS nrt_sys_trace_stop(void)
+{
+	NRT_STATUS status = api_enter(__func__);
+
+	if (status)
+		return status;
+	stop(__func__);
+	api_leave();
+	return NRT_SUCCESS;
+}
+
+void sys_trace_close(void)
+{
+	stop("nrt_close");
+	for (uint32_t nc = 0; nc < TRACE_MAX_NC; nc++)
+		atomic_store(&workers[nc], 0);
+}
+
+/* ---- fetch -------------------------------------------------------------------------------- */
+
+/* Writes what was asked for; without a capture, no events. */
+static int write_locked(
+	const struct nrt_sys_trace_fetch_options *options, char **ret_text, size_t *ret_len)
+{
+	int32_t gids[TRACE_MAX_NC];
+	const struct event_json_source source = {.offset_ns = capture.offset_ns,
+		.name = event_store_name,
+		.ctx = capture.store,
+		.gids = gids,
+		.gid_count = TRACE_MAX_NC};
+	struct event_json json;
+	int rc;
+
+	for (uint32_t nc = 0; nc < TRACE_MAX_NC; nc++)
+		gids[nc] = atomic_load(&workers[nc]) - 1;
+	rc = event_json_begin(&json, &source);
+	if (rc == 0 && capture.reader) {
+		rc = drain(event_store_add);
+		if (rc == 0)
+			rc = event_store_write(
+				capture.store, options->nc_idx, options->max_events_per_nc, &json);
+	}
+	if (rc == 0)
+		event_json_end(&json, ret_text, ret_len);
+	else
+		event_json_drop(&json);
+	return rc;
+}
+
+static NRT_STATUS fetch(const char *call, char **buffer, size_t *written_size,
+	const nrt_sys_trace_fetch_options_t *options)
+{
+	static const struct nrt_sys_trace_fetch_options everything = {.nc_idx = SYS_TRACE_ALL_NC};
+	NRT_STATUS status = NRT_SUCCESS;
+	int rc;
+
+	pthread_mutex_lock(&capture.lock);
+	if (!capture.reader)
+		log_write(
+			LOG_LEVEL_WARN, TAG, call, "The capture is off: there is nothing to fetch");
+	rc = write_locked(options ? options : &everything, buffer, written_size);
+	if (rc < 0)
+		status = failed(call, rc);
+	pthread_mutex_unlock(&capture.lock);
+	return status;
+}
+
+NRT_STATUS nrt_sys_trace_fetch_events(
+	char **buffer, size_t *written_size, const nrt_sys_trace_fetch_options_t *options)
+{
+	NRT_STATUS status = api_enter(__func__);
+
+	if (status)
+		return status;
+	log_debug(TAG, "API:IN: ()");
+	if (!buffer || !written_size) {
+		log_error(TAG, "No place for the %s (NULL)", buffer ? "length" : "events");
+		status = NRT_INVALID;
+	} else if (*buffer) {
+		log_warn(TAG, "*buffer is not NULL: it may hold events that were not freed");
+		status = NRT_INVALID;
+	} else {
+		status = fetch(__func__, buffer, written_size, options);
+	}
+	log_debug(TAG, "API:OUT: (written_size=%zu)", status ? 0 : *written_size);
+	api_leave();
+	return status;
+}

@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nrt_sys_trace_test.c - a program's own capture, through the library, on a virtual device.
+ *
+ * The text is read by jansson.  strict() refuses what careful readers of such traces refuse, and pairs
+ * starts with stops by tracking_id alone, over all cores.
+ */
+#include <jansson.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/trace/event_registry.h"
+#include "runtime/trace/ring.h"
+#include "tests/shim/shim.h"
+#include "tests/unit/fake_agent.h"
+#include "tests/unit/nrt_lib.h"
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+static json_int_t number(const json_t *event, const char *key)
+{
+	return json_integer_value(json_object_get(event, key));
+}
+
+static const char *text(const json_t *event, const char *key)
+{
+	const char *s = json_string_value(json_object_get(event, key));
+
+	return s ? s : "";
+}
+
+static bool is(const json_t *event, const char *type, const char *phase)
+{
+	return !strcmp(text(event, "event_type"), type) && !strcmp(text(event, "phase"), phase);
+}
+
+/* The events of a fetch, NULL when it is not as it must be.  options are freed. */
+static json_t *fetch_with(nrt_sys_trace_fetch_options_t *options)
+{
+	char *buffer = NULL;
+	size_t size = 12345;
+	json_t *root, *events = NULL;
+	NRT_STATUS status = lib.nrt_sys_trace_fetch_events(&buffer, &size, options);
+
+	if (options)
+		lib.nrt_sys_trace_fetch_options_free(options);
+	if (status || !buffer || strlen(buffer) != size)
+		return NULL;
+	root = json_loads(buffer, 0, NULL);
+	lib.nrt_sys_trace_buffer_free(buffer);
+	if (number(root, "data_version") == 2)
+		events = json_incref(json_object_get(root, "events"));
+	json_decref(root);
+	return events;
+}
+
+static json_t *fetch(void)
+{
+	return fetch_with(NULL);
+}
+
+static json_t *fetch_some(uint64_t nc, uint64_t limit)
+{
+	nrt_sys_trace_fetch_options_t *options = NULL;
+
+	if (lib.nrt_sys_trace_fetch_options_allocate(&options))
+		return NULL;
+	lib.nrt_sys_trace_fetch_options_set_nc_idx(options, nc);
+	lib.nrt_sys_trace_fetch_options_set_max_events_per_nc(options, limit);
+	return fetch_with(options);
+}
+#define ALL UINT64_MAX
+
+static size_t count_of(const json_t *events, const char *type, const char *phase)
+{
+	size_t n = 0, i;
+	json_t *e;
+
+	json_array_foreach(events, i, e) n += is(e, type, phase);
+	return n;
+}
+
+static size_t count_on(const json_t *events, json_int_t nc)
+{
+	size_t n = 0, i;
+	json_t *e;
+
+	json_array_foreach(events, i, e) n += number(e, "nc_idx") == nc;
+	return n;
+}
+
+/* The k-th start of a type. */
+static const json_t *start_of(const json_t *events, const char *type, size_t k)
+{
+	size_t i;
+	json_t *e;
+
+	json_array_foreach(events, i, e)
+	{
+		if (is(e, type, "start") && k-- == 0)
+			return e;
+	}
+	return NULL;
+}
+
+/* The stop behind a start, found by its tracking_id alone. */
+static const json_t *stop_of(const json_t *events, const json_t *start)
+{
+	size_t i;
+	json_t *e;
+	bool behind = false;
+
+	json_array_foreach(events, i, e)
+	{
+		behind |= e == start;
+		if (behind && !strcmp(text(e, "phase"), "stop") &&
+			number(e, "tracking_id") == number(start, "tracking_id"))
+			return e;
+	}
+	return NULL;
+}
+
+static bool on_device(const json_t *start)
+{
+	return is(start, "nc_exec_running", "start");
+}
+
+static int strict_span(const json_t *events, const json_t *start)
+{
+	const json_t *stop = stop_of(events, start), *from, *to;
+
+	WANT(stop != NULL);
+	WANT(!strcmp(text(start, "event_type"), text(stop, "event_type")));
+	WANT(number(start, "nc_idx") == number(stop, "nc_idx"));
+	WANT(number(start, "timestamp_ns") <= number(stop, "timestamp_ns"));
+	if (!on_device(start))
+		return 0;
+	from = json_object_get(start, "data");
+	to = json_object_get(stop, "data");
+	WANT(number(from, "exec_id") > 0);
+	WANT(json_object_get(from, "device_core_idx") != NULL);
+	WANT(number(to, "nc_timestamp_ns") > number(from, "nc_timestamp_ns"));
+	WANT(number(to, "nc_timestamp_ns") - number(from, "nc_timestamp_ns") ==
+		number(stop, "timestamp_ns") - number(start, "timestamp_ns"));
+	return 0;
+}
+
+/* Epoch times that never go back, ids once each, no span open, none empty on the device. */
+static int strict(const json_t *events)
+{
+	json_int_t last = (json_int_t)1600000000 * 1000000000;
+	size_t i, k, stops = 0, starts = 0;
+	json_t *e, *before;
+
+	WANT(events != NULL);
+	json_array_foreach(events, i, e)
+	{
+		WANT(number(e, "tracking_id") != 0);
+		WANT(number(e, "timestamp_ns") >= last);
+		last = number(e, "timestamp_ns");
+		WANT(json_is_object(json_object_get(e, "data")));
+		stops += !strcmp(text(e, "phase"), "stop");
+		if (strcmp(text(e, "phase"), "start") != 0)
+			continue;
+		starts++;
+		json_array_foreach(events, k, before)
+		{
+			if (k == i)
+				break;
+			WANT(number(before, "tracking_id") != number(e, "tracking_id"));
+		}
+		WANT(strict_span(events, e) == 0);
+	}
+	WANT(starts == stops);
+	return 0;
+}
+
+/* Does the k-th span of `inner` lie in the k-th of `outer`, on its thread and core? */
+static bool nested(const json_t *events, const char *outer, const char *inner, size_t k)
+{
+	const json_t *o = start_of(events, outer, k), *i = start_of(events, inner, k);
+	const json_t *o_end = stop_of(events, o), *i_end = stop_of(events, i);
+
+	return o && i && o_end && i_end && number(o, "thread_id") == number(i, "thread_id") &&
+	       number(o, "nc_idx") == number(i, "nc_idx") &&
+	       number(o, "timestamp_ns") <= number(i, "timestamp_ns") &&
+	       number(i_end, "timestamp_ns") <= number(o_end, "timestamp_ns");
+}
+
+/* ---- capture ------------------------------------------------------------------------------ */
+
+/* Starts with what change makes of the defaults; the config is gone before anything is recorded. */
+static NRT_STATUS start(void (*change)(nrt_sys_trace_config_t *config))
+{
+	nrt_sys_trace_config_t *config = NULL;
+	NRT_STATUS status = lib.nrt_sys_trace_config_allocate(&config);
+
+	if (status)
+		return status;
+	if (change)
+		change(config);
+	status = lib.nrt_sys_trace_start(config);
+	lib.nrt_sys_trace_config_set_capture_enabled_for_nc(config, 0, false);
+	lib.nrt_sys_trace_config_set_capture_enabled_for_nc(config, 1, false);
+	lib.nrt_sys_trace_config_free(config);
+	return status;
+}
+
+static int begin(const struct place *p, void (*change)(nrt_sys_trace_config_t *config))
+{
+	WANT(enter(p) == 0);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(start(change), 0);
+	return 0;
+}
+
+#define RUNS 3
+
+static int run_some(struct job *j, int runs)
+{
+	for (int i = 0; i < runs; i++)
+		WANT(job_run(j, (float)i, 2.0f) == 0);
+	return 0;
+}
+
+#define DEVICE_TEST(name, fn, options)        \
+	TEST(name, "[nrt][sys_trace][vdev]")  \
+	{                                     \
+		if (device_lacks())           \
+			SKIP(device_lacks()); \
+		with_device(fn, options);     \
+	}
+
+static int normal_run(void *arg)
+{
+	static const char *const inside[] = {"kmgr_exec_core", "kbl_exec_pre", "nrt_model_submit",
+		"kbl_exec_wait", "kbl_exec_post", "exec_consume_nc_status_notifications",
+		"notification_consume_errors"};
+	json_t *events;
+	struct job j;
+
+	WANT(begin(arg, NULL) == 0);
+	WANT(job_open(&j, ADD_MODEL, 1) == 0);
+	WANT(run_some(&j, RUNS) == 0);
+	lib.nrt_tensor_free(&j.c);
+	WANT_STATUS(lib.nrt_unload(j.model), 0);
+	events = fetch();
+	WANT(strict(events) == 0);
+	WANT(count_on(events, 1) == json_array_size(events));
+	for (size_t k = 0; k < RUNS; k++) {
+		const json_t *run = start_of(events, "nc_exec_running", k);
+
+		for (size_t i = 0; i < sizeof(inside) / sizeof(inside[0]); i++)
+			WANT(nested(events, "nrt_execute", inside[i], k));
+		WANT(nested(events, "kmgr_exec_core", "kbl_exec_wait", k));
+		WANT(nested(events, "kbl_exec_post", "notification_consume_errors", k));
+		/* Exactly what the model asks for: 20 us and 5 us. */
+		WANT(number(stop_of(events, run), "timestamp_ns") - number(run, "timestamp_ns") ==
+			25000);
+		WANT(number(run, "worker_gid") == -1);
+		WANT(!strcmp(text(json_object_get(start_of(events, "nrt_execute", k), "data"),
+				     "model_name"),
+			"adder"));
+	}
+	WANT(count_of(events, "nrt_execute", "stop") == RUNS);
+	WANT(count_of(events, "timestamp_sync_point", "instant") == RUNS);
+	WANT(nested(events, "nrt_load", "nrt_dma_mem_alloc", 0));
+	json_decref(events);
+	events = fetch(); /* each event once */
+	WANT(json_is_array(events) && json_array_size(events) == 0);
+	json_decref(events);
+	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
+	lib.nrt_close();
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: a strict reader accepts a normal run, nested as documented", normal_run,
+	two_cores)
+
+static void *runs_on_thread(void *arg)
+{
+	return (void *)(intptr_t)run_some(arg, 20);
+}
+
+static int both_cores(void *arg)
+{
+	pthread_t thread;
+	void *failed;
+	json_t *events;
+	struct job a, b;
+
+	WANT(begin(arg, NULL) == 0);
+	WANT(job_open(&a, ADD_MODEL, 0) == 0);
+	WANT(job_open(&b, ADD_MODEL, 1) == 0);
+	WANT(pthread_create(&thread, NULL, runs_on_thread, &a) == 0);
+	WANT(run_some(&b, 20) == 0);
+	WANT(pthread_join(thread, &failed) == 0 && !failed);
+	events = fetch();
+	WANT(strict(events) == 0);
+	WANT(count_of(events, "nc_exec_running", "start") == 40);
+	WANT(count_on(events, 0) == count_on(events, 1));
+	json_decref(events);
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: tracking_id alone pairs starts and stops of several cores", both_cores,
+	two_cores)
+
+static void only_runs_of_core_1(nrt_sys_trace_config_t *config)
+{
+	lib.nrt_sys_trace_config_set_capture_enabled_for_nc(config, 0, false);
+	lib.nrt_sys_trace_config_set_capture_enabled_for_event_type(config, "software", false);
+	lib.nrt_sys_trace_config_set_capture_enabled_for_event_type(
+		config, "timestamp_sync_point", false);
+	lib.nrt_sys_trace_config_set_capture_enabled_for_event_type(config, "tensor_read", true);
+}
+
+static int filters(void *arg)
+{
+	const struct place *p = arg;
+	json_t *events;
+	struct job a, b;
+
+	setenv("NEURON_RT_LOG_LEVEL", "WARN", 1);
+	WANT(enter(p) == 0);
+	WANT(dup2(2, 1) == 1); /* warnings go there */
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(start(only_runs_of_core_1), 0);
+	WANT(said(p, "Event type 'tensor_read' is retired; taken for 'nrt_tensor_read'"));
+	WANT(job_open(&a, ADD_MODEL, 0) == 0);
+	WANT(job_open(&b, ADD_MODEL, 1) == 0);
+	WANT(run_some(&a, RUNS) == 0);
+	WANT(run_some(&b, RUNS) == 0);
+	events = fetch();
+	WANT(strict(events) == 0);
+	WANT(json_array_size(events) == 4 * RUNS);
+	WANT(count_on(events, 1) == 4 * RUNS);
+	WANT(count_of(events, "nc_exec_running", "start") == RUNS);
+	WANT(count_of(events, "nrt_tensor_read", "stop") == RUNS);
+	json_decref(events);
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: cores and types that are not wanted are not there", filters, two_cores)
+
+static int portions(void *arg)
+{
+	json_t *events, *first;
+	size_t total = 0, n;
+	struct job a, b;
+
+	WANT(begin(arg, NULL) == 0);
+	WANT(job_open(&a, ADD_MODEL, 0) == 0);
+	WANT(job_open(&b, ADD_MODEL, 1) == 0);
+	WANT(run_some(&a, 1) == 0);
+	first = fetch_some(1, 1);
+	WANT(json_array_size(first) == 1 && is(json_array_get(first, 0), "nrt_load", "start"));
+	WANT(count_on(first, 1) == 1);
+	json_decref(first);
+	events = fetch_some(ALL, 2);
+	WANT(json_array_size(events) == 4 && count_on(events, 0) == 2 && count_on(events, 1) == 2);
+	json_decref(events);
+	events = fetch_some(0, 0);
+	n = json_array_size(events);
+	WANT(n > 20 && count_on(events, 0) == n);
+	json_decref(events);
+	do { /* what is left, of core 1 alone */
+		events = fetch_some(ALL, 3);
+		n = json_array_size(events);
+		WANT(n <= 3 && count_on(events, 1) == n);
+		total += n;
+		json_decref(events);
+	} while (n);
+	/* A load with its span, three memories and a copy; three tensors with a memory each. */
+	WANT(total + 3 == 2 * (1 + 3 + 1) + 3 * 4);
+	events = fetch_some(255, 0);
+	WANT(json_is_array(events) && json_array_size(events) == 0);
+	json_decref(events);
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: a fetch takes what is asked for and leaves the rest", portions, two_cores)
+
+static int statuses(void *arg)
+{
+	const struct place *p = arg;
+	char *buffer = NULL, *before = (char *)p;
+	size_t size;
+	json_t *events;
+
+	setenv("NEURON_RT_LOG_LEVEL", "WARN", 1);
+	WANT(enter(p) == 0);
+	WANT(dup2(2, 1) == 1); /* warnings go there */
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
+	WANT_STATUS(lib.nrt_sys_trace_start(NULL), NRT_INVALID);
+	WANT_STATUS(lib.nrt_sys_trace_fetch_events(NULL, &size, NULL), NRT_INVALID);
+	WANT_STATUS(lib.nrt_sys_trace_fetch_events(&buffer, NULL, NULL), NRT_INVALID);
+	WANT(!buffer);
+	WANT(said(p, "No place for the length (NULL)"));
+	WANT_STATUS(lib.nrt_sys_trace_fetch_events(&before, &size, NULL), NRT_INVALID);
+	WANT(before == (const char *)p && said(p, "*buffer is not NULL"));
+	events = fetch();
+	WANT(json_is_array(events) && json_array_size(events) == 0);
+	WANT(said(p, "The capture is off: there is nothing to fetch"));
+	json_decref(events);
+	WANT_STATUS(start(NULL), 0);
+	WANT_STATUS(start(NULL), NRT_FAILURE);
+	WANT(said(p, "The capture is on already; nothing changes"));
+	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
+	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
+	WANT_STATUS(start(NULL), 0);
+	lib.nrt_close(); /* ends it */
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(start(NULL), 0);
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: start, stop and fetch have their statuses, and stop may be repeated",
+	statuses, two_cores)
+
+static int after_stop(void *arg)
+{
+	json_t *events;
+	struct job j;
+
+	WANT(begin(arg, NULL) == 0);
+	WANT(job_open(&j, ADD_MODEL, 0) == 0);
+	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
+	WANT(run_some(&j, 1) == 0); /* nobody records it */
+	WANT_STATUS(start(NULL), 0);
+	WANT(run_some(&j, 1) == 0);
+	events = fetch();
+	WANT(strict(events) == 0);
+	WANT(count_of(events, "nrt_load", "start") == 0);
+	WANT(count_of(events, "nrt_execute", "start") == 1);
+	/* The name is known though the model was loaded before. */
+	WANT(!strcmp(
+		text(json_object_get(start_of(events, "nrt_execute", 0), "data"), "model_name"),
+		"adder"));
+	json_decref(events);
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: what was not fetched before the stop is lost", after_stop, two_cores)
+
+static void one_event(nrt_sys_trace_config_t *config)
+{
+	lib.nrt_sys_trace_config_set_max_events_per_nc(config, 1);
+}
+
+static void four_million(nrt_sys_trace_config_t *config)
+{
+	lib.nrt_sys_trace_config_set_max_events_per_nc(config, 4000000);
+}
+
+static int limit(void *arg)
+{
+	json_int_t last = 0;
+	json_t *events;
+	struct job j;
+	float value = 1;
+
+	WANT(begin(arg, one_event) == 0);
+	WANT(job_open(&j, ADD_MODEL, 0) == 0);
+	for (int i = 0; i < 400; i++) /* four events each */
+		WANT_STATUS(lib.nrt_tensor_write(j.a, &value, 0, sizeof(value)), 0);
+	events = fetch();
+	WANT(json_array_size(events) == 1024);
+	WANT(count_of(events, "nrt_load", "start") == 0); /* the oldest went */
+	last = number(json_array_get(events, 1023), "id");
+	WANT(number(json_array_get(events, 0), "id") == last - 1023);
+	json_decref(events);
+	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
+	WANT_STATUS(start(four_million), 0);
+	WANT(run_some(&j, RUNS) == 0);
+	events = fetch();
+	WANT(strict(events) == 0 && count_of(events, "nrt_execute", "start") == RUNS);
+	json_decref(events);
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: the newest 1024 events are kept at least, and 4000000 can be asked for",
+	limit, two_cores)
+
+/* ---- beside others ------------------------------------------------------------------------ */
+
+static struct {
+	size_t all, by_type[TRACE_TYPE_COUNT];
+} agent_saw;
+
+static int on_batch(
+	void *ctx, uint32_t nc, uint32_t lane, const struct trace_record *records, size_t count)
+{
+	(void)ctx;
+	(void)nc;
+	(void)lane;
+	for (size_t i = 0; i < count; i++) {
+		agent_saw.all++;
+		agent_saw.by_type[records[i].trace_type % TRACE_TYPE_COUNT]++;
+	}
+	return 0;
+}
+
+static int on_name(void *ctx, uint64_t id, const char *name, uint32_t len)
+{
+	(void)ctx;
+	(void)id;
+	(void)name;
+	(void)len;
+	return 0;
+}
+
+/* An agent wants everything and reads it; does its count of each type equal that of the fetch? */
+static int with_agent(void *arg)
+{
+	struct ctl_reader *reader = NULL;
+	struct agent a;
+	json_t *events;
+	struct job j;
+
+	WANT(enter(arg) == 0);
+	WANT(agent_listen(&a, ANNOUNCE_ENABLE) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(pthread_join(a.thread, NULL) == 0);
+	WANT_STATUS(start(NULL), 0);
+	WANT(job_open(&j, ADD_MODEL, 0) == 0);
+	WANT(run_some(&j, RUNS) == 0);
+	events = fetch();
+	WANT(strict(events) == 0);
+	WANT(ctl_reader_open(a.control_fd, CTL_SUB_AGENT, &reader) == 0);
+	WANT(ctl_reader_poll(reader, false, clock_boot().ns, on_batch, on_name, NULL) > 0);
+	ctl_reader_close(reader);
+	WANT(agent_saw.all == json_array_size(events));
+	for (uint32_t t = 0; t < TRACE_TYPE_COUNT; t++) {
+		const char *name = trace_event_info(t)->name;
+
+		WANT(agent_saw.by_type[t] == count_of(events, name, "start") +
+						     count_of(events, name, "stop") +
+						     count_of(events, name, "instant"));
+	}
+	json_decref(events);
+	return 0;
+}
+
+DEVICE_TEST(
+	"sys_trace: an agent that records and a fetch count the same events", with_agent, two_cores)
+
+static int agent_wants_more(void *arg)
+{
+	struct agent a;
+	json_t *events;
+	struct job j, k;
+
+	WANT(enter(arg) == 0);
+	WANT(agent_listen(&a, ANNOUNCE_ENABLE) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(pthread_join(a.thread, NULL) == 0);
+	WANT(job_open(&j, ADD_MODEL, 1) == 0); /* the agent's alone */
+	WANT_STATUS(start(only_runs_of_core_1), 0);
+	WANT(job_open(&k, ADD_MODEL, 0) == 0);
+	WANT(run_some(&k, RUNS) == 0);
+	WANT(run_some(&j, RUNS) == 0);
+	events = fetch();
+	WANT(strict(events) == 0 && json_array_size(events) == 4 * RUNS);
+	json_decref(events);
+	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
+	WANT(run_some(&j, 1) == 0);
+	WANT_STATUS(start(only_runs_of_core_1), 0);
+	events = fetch();
+	WANT(json_is_array(events) && json_array_size(events) == 0);
+	json_decref(events);
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: what an agent wants changes nothing of what a fetch gives",
+	agent_wants_more, two_cores)
+
+static int worker(void *arg)
+{
+	json_t *events;
+	struct job j, k;
+
+	WANT(begin(arg, NULL) == 0);
+	WANT_STATUS(lib.nrt_build_global_comm(1, 0, 1), 0);
+	WANT(job_open(&j, ADD_MODEL, 0) == 0);
+	WANT(job_open(&k, ADD_MODEL, 1) == 0);
+	events = fetch();
+	for (size_t i = 0; i < json_array_size(events); i++) {
+		const json_t *e = json_array_get(events, i);
+
+		WANT(number(e, "worker_gid") == (number(e, "nc_idx") == 1 ? 0 : -1));
+	}
+	json_decref(events);
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: a core that has joined a communicator shows its worker's number", worker,
+	two_cores)
