@@ -1,190 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nrt_sys_trace_test.c - a program's own capture, through the library, on a virtual device.
- *
- * The text is read by jansson.  strict() refuses what careful readers of such traces refuse, and pairs
- * starts with stops by tracking_id alone, over all cores.
  */
-#include <jansson.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/trace/event_registry.h"
 #include "runtime/trace/ring.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/fake_agent.h"
 #include "tests/unit/nrt_lib.h"
-
-/* ---- reading ------------------------------------------------------------------------------ */
-
-static json_int_t number(const json_t *event, const char *key)
-{
-	return json_integer_value(json_object_get(event, key));
-}
-
-static const char *text(const json_t *event, const char *key)
-{
-	const char *s = json_string_value(json_object_get(event, key));
-
-	return s ? s : "";
-}
-
-static bool is(const json_t *event, const char *type, const char *phase)
-{
-	return !strcmp(text(event, "event_type"), type) && !strcmp(text(event, "phase"), phase);
-}
-
-/* The events of a fetch, NULL when it is not as it must be.  options are freed. */
-static json_t *fetch_with(nrt_sys_trace_fetch_options_t *options)
-{
-	char *buffer = NULL;
-	size_t size = 12345;
-	json_t *root, *events = NULL;
-	NRT_STATUS status = lib.nrt_sys_trace_fetch_events(&buffer, &size, options);
-
-	if (options)
-		lib.nrt_sys_trace_fetch_options_free(options);
-	if (status || !buffer || strlen(buffer) != size)
-		return NULL;
-	root = json_loads(buffer, 0, NULL);
-	lib.nrt_sys_trace_buffer_free(buffer);
-	if (number(root, "data_version") == 2)
-		events = json_incref(json_object_get(root, "events"));
-	json_decref(root);
-	return events;
-}
-
-static json_t *fetch(void)
-{
-	return fetch_with(NULL);
-}
-
-static json_t *fetch_some(uint64_t nc, uint64_t limit)
-{
-	nrt_sys_trace_fetch_options_t *options = NULL;
-
-	if (lib.nrt_sys_trace_fetch_options_allocate(&options))
-		return NULL;
-	lib.nrt_sys_trace_fetch_options_set_nc_idx(options, nc);
-	lib.nrt_sys_trace_fetch_options_set_max_events_per_nc(options, limit);
-	return fetch_with(options);
-}
-#define ALL UINT64_MAX
-
-static size_t count_of(const json_t *events, const char *type, const char *phase)
-{
-	size_t n = 0, i;
-	json_t *e;
-
-	json_array_foreach(events, i, e) n += is(e, type, phase);
-	return n;
-}
-
-static size_t count_on(const json_t *events, json_int_t nc)
-{
-	size_t n = 0, i;
-	json_t *e;
-
-	json_array_foreach(events, i, e) n += number(e, "nc_idx") == nc;
-	return n;
-}
-
-/* The k-th start of a type. */
-static const json_t *start_of(const json_t *events, const char *type, size_t k)
-{
-	size_t i;
-	json_t *e;
-
-	json_array_foreach(events, i, e)
-	{
-		if (is(e, type, "start") && k-- == 0)
-			return e;
-	}
-	return NULL;
-}
-
-/* The stop behind a start, found by its tracking_id alone. */
-static const json_t *stop_of(const json_t *events, const json_t *start)
-{
-	size_t i;
-	json_t *e;
-	bool behind = false;
-
-	json_array_foreach(events, i, e)
-	{
-		behind |= e == start;
-		if (behind && !strcmp(text(e, "phase"), "stop") &&
-			number(e, "tracking_id") == number(start, "tracking_id"))
-			return e;
-	}
-	return NULL;
-}
-
-static bool on_device(const json_t *start)
-{
-	return is(start, "nc_exec_running", "start");
-}
-
-static int strict_span(const json_t *events, const json_t *start)
-{
-	const json_t *stop = stop_of(events, start), *from, *to;
-
-	WANT(stop != NULL);
-	WANT(!strcmp(text(start, "event_type"), text(stop, "event_type")));
-	WANT(number(start, "nc_idx") == number(stop, "nc_idx"));
-	WANT(number(start, "timestamp_ns") <= number(stop, "timestamp_ns"));
-	if (!on_device(start))
-		return 0;
-	from = json_object_get(start, "data");
-	to = json_object_get(stop, "data");
-	WANT(number(from, "exec_id") > 0);
-	WANT(json_object_get(from, "device_core_idx") != NULL);
-	WANT(number(to, "nc_timestamp_ns") > number(from, "nc_timestamp_ns"));
-	WANT(number(to, "nc_timestamp_ns") - number(from, "nc_timestamp_ns") ==
-		number(stop, "timestamp_ns") - number(start, "timestamp_ns"));
-	return 0;
-}
-
-/* Epoch times that never go back, ids once each, no span open, none empty on the device. */
-static int strict(const json_t *events)
-{
-	json_int_t last = (json_int_t)1600000000 * 1000000000;
-	size_t i, k, stops = 0, starts = 0;
-	json_t *e, *before;
-
-	WANT(events != NULL);
-	json_array_foreach(events, i, e)
-	{
-		WANT(number(e, "tracking_id") != 0);
-		WANT(number(e, "timestamp_ns") >= last);
-		last = number(e, "timestamp_ns");
-		WANT(json_is_object(json_object_get(e, "data")));
-		stops += !strcmp(text(e, "phase"), "stop");
-		if (strcmp(text(e, "phase"), "start") != 0)
-			continue;
-		starts++;
-		json_array_foreach(events, k, before)
-		{
-			if (k == i)
-				break;
-			WANT(number(before, "tracking_id") != number(e, "tracking_id"));
-		}
-		WANT(strict_span(events, e) == 0);
-	}
-	WANT(starts == stops);
-	return 0;
-}
-
-/* Does the k-th span of `inner` lie in the k-th of `outer`, on its thread and core? */
-static bool nested(const json_t *events, const char *outer, const char *inner, size_t k)
-{
-	const json_t *o = start_of(events, outer, k), *i = start_of(events, inner, k);
-	const json_t *o_end = stop_of(events, o), *i_end = stop_of(events, i);
-
-	return o && i && o_end && i_end && number(o, "thread_id") == number(i, "thread_id") &&
-	       number(o, "nc_idx") == number(i, "nc_idx") &&
-	       number(o, "timestamp_ns") <= number(i, "timestamp_ns") &&
-	       number(i_end, "timestamp_ns") <= number(o_end, "timestamp_ns");
-}
+#include "tests/unit/sys_trace_reader.h"
 
 /* ---- capture ------------------------------------------------------------------------------ */
 
@@ -481,6 +305,89 @@ static int limit(void *arg)
 
 DEVICE_TEST("sys_trace: the newest 1024 events are kept at least, and 4000000 can be asked for",
 	limit, two_cores)
+
+#define BUSY_RUNS 60
+
+struct busy {
+	struct job *job;
+	_Atomic int left; /* threads that still run */
+};
+
+static void *busy_runs(void *arg)
+{
+	struct busy *b = arg;
+	int failed = run_some(b->job, BUSY_RUNS);
+
+	atomic_fetch_sub(&b->left, 1);
+	return (void *)(intptr_t)failed;
+}
+
+/* Moves what is new to all; its number, or -1. */
+static int fetch_into(json_t *all)
+{
+	json_t *events = fetch();
+	int n = events ? (int)json_array_size(events) : -1;
+
+	json_array_extend(all, events);
+	json_decref(events);
+	return n;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+	json_int_t from = number(x, "timestamp_ns"), to = number(y, "timestamp_ns");
+
+	if (from != to)
+		return from < to ? -1 : 1;
+	return number(x, "id") < number(y, "id") ? -1 : 1;
+}
+
+/* The same events in the order of time: a device run may come with a later fetch than what it precedes. */
+static json_t *in_order(json_t *events)
+{
+	size_t n = json_array_size(events);
+	json_t **list = malloc((n + 1) * sizeof(*list)), *ordered = json_array();
+
+	for (size_t i = 0; list && i < n; i++)
+		list[i] = json_array_get(events, i);
+	qsort(list, n, sizeof(*list), by_time);
+	for (size_t i = 0; i < n; i++)
+		json_array_append(ordered, list[i]);
+	free(list);
+	json_decref(events);
+	return ordered;
+}
+
+static int meanwhile(void *arg)
+{
+	json_t *all = json_array();
+	struct job job[2];
+	struct busy busy[2] = {{&job[0], 1}, {&job[1], 1}};
+	pthread_t thread[2];
+	void *failed;
+
+	WANT(begin(arg, NULL) == 0);
+	for (int i = 0; i < 2; i++) {
+		WANT(job_open(&job[i], ADD_MODEL, i) == 0);
+		WANT(pthread_create(&thread[i], NULL, busy_runs, &busy[i]) == 0);
+	}
+	while (atomic_load(&busy[0].left) || atomic_load(&busy[1].left))
+		WANT(fetch_into(all) >= 0);
+	for (int i = 0; i < 2; i++)
+		WANT(pthread_join(thread[i], &failed) == 0 && !failed);
+	while (fetch_into(all) > 0)
+		;
+	all = in_order(all);
+	WANT(count_on(all, 0) == count_on(all, 1));
+	WANT(count_of(all, "nrt_execute", "start") == 2 * BUSY_RUNS);
+	WANT(strict(all) == 0);
+	json_decref(all);
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: fetches while threads run give every event once, together", meanwhile,
+	two_cores)
 
 /* ---- beside others ------------------------------------------------------------------------ */
 
