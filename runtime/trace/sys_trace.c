@@ -28,11 +28,16 @@
 #define MAX_ROUNDS \
 	64 /* of 2^20 records: more can only come from writers that are faster than we are */
 
+struct totals {
+	uint64_t read, unread, overwritten, dropped;
+};
+
 static struct {
 	pthread_mutex_t lock;
 	struct ctl_reader *reader; /* NULL = off */
 	struct event_store *store;
 	int64_t offset_ns;
+	struct totals before; /* what the reader had counted when the capture began */
 } capture = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Atomic int32_t workers[TRACE_MAX_NC]; /* gid + 1; 0 = not known */
@@ -59,8 +64,11 @@ static struct trace_filter filter_of(const struct nrt_sys_trace_config *c)
 /* The reader of what this process writes from now on. */
 static int open_reader(struct ctl_reader **ret)
 {
-	int fd = trace_control_fd(), rc;
+	int rc = trace_open(), fd;
 
+	if (rc < 0)
+		return rc;
+	fd = trace_control_fd();
 	if (fd < 0)
 		return fd;
 	rc = ctl_reader_open(fd, CTL_SUB_API, ret);
@@ -89,15 +97,19 @@ static int ignore(
 	return 0;
 }
 
-static uint64_t unread(void)
+/* Over all rings. */
+static struct totals totals(void)
 {
+	struct totals sum = {0};
 	struct ring_counters c;
 	uint32_t nc, lane;
-	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < ctl_reader_rings(capture.reader); i++) {
 		ctl_reader_counters(capture.reader, i, &nc, &lane, &c);
-		sum += c.unread;
+		sum.read += c.delivered;
+		sum.unread += c.unread;
+		sum.overwritten += c.overwritten;
+		sum.dropped += c.slot_busy + c.no_ring + c.abandoned;
 	}
 	return sum;
 }
@@ -113,7 +125,7 @@ static int drain(ring_batch_fn on_batch)
 		before = left;
 		n = ctl_reader_poll(capture.reader, false, clock_boot().ns, on_batch,
 			event_store_add_name, capture.store);
-		left = unread();
+		left = totals().unread;
 	} while (n >= 0 && left && (n > 0 || left != before) && ++round < MAX_ROUNDS);
 	return n < 0 ? (int)n : 0;
 }
@@ -132,19 +144,21 @@ static int open_locked(const struct nrt_sys_trace_config *config)
 	rc = open_reader(&capture.reader);
 	if (rc == 0)
 		rc = drain(ignore);
-	if (rc == 0)
+	if (rc == 0) {
+		capture.before = totals();
 		rc = trace_subscribe(
 			CTL_SUB_API, &filter, max > UINT32_MAX ? UINT32_MAX : (uint32_t)max);
+	}
 	capture.offset_ns = clock_snapshot_offset(&now);
 	if (rc < 0)
 		close_locked();
 	return rc;
 }
 
-/* The status for what went wrong, which it says. */
-static NRT_STATUS failed(const char *call, int rc)
+/* The status for an error, which it says. */
+static NRT_STATUS failed(const char *call, const char *what, int rc)
 {
-	log_write(LOG_LEVEL_ERROR, TAG, call, "No capture: %s%s", strerror(-rc),
+	log_write(LOG_LEVEL_ERROR, TAG, call, "%s: %s%s", what, strerror(-rc),
 		rc == -EBADF ? " (the program has closed the descriptor of ntrace-ctl)" : "");
 	return rc == -ENOMEM ? NRT_RESOURCE : NRT_FAILURE;
 }
@@ -161,7 +175,7 @@ static NRT_STATUS start(const char *call, const struct nrt_sys_trace_config *con
 		int rc = open_locked(config);
 
 		if (rc < 0)
-			status = failed(call, rc);
+			status = failed(call, "The capture cannot start", rc);
 	}
 	pthread_mutex_unlock(&capture.lock);
 	return status;
@@ -184,23 +198,15 @@ NRT_STATUS nrt_sys_trace_start(nrt_sys_trace_config_t *options)
 
 static void say_counts(const char *call)
 {
-	struct ring_counters c, sum = {0};
-	uint32_t nc, lane;
+	const struct totals now = totals(), *before = &capture.before;
 
-	for (uint32_t i = 0; i < ctl_reader_rings(capture.reader); i++) {
-		ctl_reader_counters(capture.reader, i, &nc, &lane, &c);
-		sum.delivered += c.delivered;
-		sum.overwritten += c.overwritten;
-		sum.slot_busy += c.slot_busy;
-		sum.no_ring += c.no_ring;
-	}
 	log_write(LOG_LEVEL_INFO, TAG, call,
-		"Capture ends: %llu events read, %llu beyond the limit, %llu overwritten, %llu "
-		"dropped",
-		(unsigned long long)sum.delivered,
+		"Capture ends: %llu events read, of these %llu beyond the limit; %llu overwritten, "
+		"%llu dropped",
+		(unsigned long long)(now.read - before->read),
 		(unsigned long long)event_store_dropped(capture.store),
-		(unsigned long long)sum.overwritten,
-		(unsigned long long)(sum.slot_busy + sum.no_ring));
+		(unsigned long long)(now.overwritten - before->overwritten),
+		(unsigned long long)(now.dropped - before->dropped));
 }
 
 static void stop(const char *call)
@@ -278,7 +284,7 @@ static NRT_STATUS fetch(const char *call, char **buffer, size_t *written_size,
 			LOG_LEVEL_WARN, TAG, call, "The capture is off: there is nothing to fetch");
 	rc = write_locked(options ? options : &everything, buffer, written_size);
 	if (rc < 0)
-		status = failed(call, rc);
+		status = failed(call, "The events cannot be read", rc);
 	pthread_mutex_unlock(&capture.lock);
 	return status;
 }

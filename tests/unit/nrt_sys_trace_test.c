@@ -144,7 +144,7 @@ static int filters(void *arg)
 	json_t *events;
 	struct job a, b;
 
-	setenv("NEURON_RT_LOG_LEVEL", "WARN", 1);
+	setenv("NEURON_RT_LOG_LEVEL", "INFO", 1);
 	WANT(enter(p) == 0);
 	WANT(dup2(2, 1) == 1); /* warnings go there */
 	WANT_STATUS(init(), 0);
@@ -161,6 +161,9 @@ static int filters(void *arg)
 	WANT(count_of(events, "nc_exec_running", "start") == RUNS);
 	WANT(count_of(events, "nrt_tensor_read", "stop") == RUNS);
 	json_decref(events);
+	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
+	WANT(said(p, "Capture ends: 12 events read, of these 0 beyond the limit; 0 overwritten, 0 "
+		     "dropped"));
 	return 0;
 }
 
