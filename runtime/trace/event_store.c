@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * event_store.c - queues of records, put into the order of time when they are written.
+ * event_store.c - queues of records, put into the order of time and cut to length when they are written.
  *
  * A ring delivers records in the order of their emission.  Device runs are emitted behind their time, and a
  * core may have several rings, so a queue is sorted before use, which is a look at each record when nothing is
@@ -91,7 +91,6 @@ int event_store_add(
 {
 	struct event_store *s = ctx;
 	struct queue *q = &s->queues[nc_idx < TRACE_MAX_NC ? nc_idx : TRACE_MAX_NC];
-	uint64_t excess;
 	int rc = make_room(q, count);
 
 	(void)lane;
@@ -100,9 +99,6 @@ int event_store_add(
 	memcpy(q->records + q->end, records, count * sizeof(*records));
 	q->end += count;
 	q->sorted = false;
-	excess = q->end - q->at > s->max ? q->end - q->at - s->max : 0;
-	q->at += excess;
-	s->dropped += excess;
 	return 0;
 }
 
@@ -124,6 +120,19 @@ static void sort(struct queue *q)
 	if (!ordered)
 		qsort(q->records + q->at, q->end - q->at, sizeof(*q->records), by_time);
 	q->sorted = true;
+}
+
+/* Only now is known which are the oldest: rings of one core come one after the other. */
+static void settle(struct event_store *s, struct queue *q)
+{
+	uint64_t count = q->end - q->at;
+
+	if (!q->sorted)
+		sort(q);
+	if (count <= s->max)
+		return;
+	q->at += count - s->max;
+	s->dropped += count - s->max;
 }
 
 /* ---- names -------------------------------------------------------------------------------- */
@@ -197,10 +206,9 @@ int event_store_write(struct event_store *s, int32_t nc, uint64_t limit, struct 
 
 	for (uint32_t i = 0; i < QUEUES; i++) {
 		q = &s->queues[i];
+		settle(s, q);
 		if (q->at == q->end || (nc != EVENT_STORE_ALL_NC && i != (uint32_t)nc))
 			continue;
-		if (!q->sorted)
-			sort(q);
 		q->taken = 0;
 		chosen[count++] = q;
 	}

@@ -282,7 +282,6 @@ static void four_million(nrt_sys_trace_config_t *config)
 
 static int limit(void *arg)
 {
-	json_int_t last = 0;
 	json_t *events;
 	struct job j;
 	float value = 1;
@@ -293,9 +292,8 @@ static int limit(void *arg)
 		WANT_STATUS(lib.nrt_tensor_write(j.a, &value, 0, sizeof(value)), 0);
 	events = fetch();
 	WANT(json_array_size(events) == 1024);
-	WANT(count_of(events, "nrt_load", "start") == 0); /* the oldest went */
-	last = number(json_array_get(events, 1023), "id");
-	WANT(number(json_array_get(events, 0), "id") == last - 1023);
+	WANT(count_of(events, "nrt_tensor_write", "start") == 256); /* the last ones, whole */
+	WANT(strict(events) == 0);
 	json_decref(events);
 	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
 	WANT_STATUS(start(four_million), 0);
