@@ -57,16 +57,22 @@ static int doors_are_free(void)
 	return 0;
 }
 
-#ifdef __x86_64__
-
-/* Has the processor trap after every instruction. */
-static void single_step(bool on)
+/* Has the processor trap after every instruction.  False where it cannot, or where the sanitizer's own code
+ * would be interrupted at every one as well. */
+static bool single_step(bool on)
 {
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 	const unsigned long long flag = 0x100;
 	unsigned long long flags = __builtin_ia32_readeflags_u64();
 
 	__builtin_ia32_writeeflags_u64(on ? flags | flag : flags & ~flag);
+	return true;
+#else
+	return !on;
+#endif
 }
+
+#define CANNOT_STEP 200
 
 static int stepped(void *arg)
 {
@@ -74,9 +80,10 @@ static int stepped(void *arg)
 	alarm(STUCK_SECONDS);
 	signal(SIGTRAP, change_in_handler);
 	state_set(STATE_INIT);
-	single_step(true);
+	if (!single_step(true))
+		return CANNOT_STEP;
 	pass();
-	single_step(false);
+	(void)single_step(false);
 	WANT(changes > 10 && handlers - changes > 10);
 	return doors_are_free();
 }
@@ -85,13 +92,15 @@ TEST("nrt state: a handler at any instruction of the doors waits for nothing of 
 	"[nrt]")
 {
 	struct place p;
+	int status;
 
 	REQUIRE(place_open(&p));
-	CHECK_EQ(scratch_child(stepped, &p), 0);
+	status = scratch_child(stepped, &p);
 	place_close(&p);
+	if (status == CANNOT_STEP)
+		SKIP("single steps: an x86-64 processor, and no ThreadSanitizer");
+	CHECK_EQ(status, 0);
 }
-
-#endif
 
 static bool once_in(long us)
 {
