@@ -167,7 +167,7 @@ static void drain_notes(struct execution *e)
 
 	while (!e->ended && notify_next(&e->model->core->notes, &note)) {
 		e->notes++;
-		if (note.launch != (uint16_t)e->id)
+		if (note.id != (uint16_t)e->id)
 			continue;
 		if (note.subtype == VDEV_NOTE_START) {
 			e->started = true;

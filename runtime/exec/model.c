@@ -40,7 +40,7 @@ static void model_destroy(struct object *o)
 
 static NRT_STATUS place_program(struct nrt_model *m)
 {
-	size_t steps_bytes = m->desc.step_count * sizeof(struct vdev_step);
+	size_t steps_bytes = m->desc.step_count * sizeof(struct vdev_instruction);
 	size_t bytes = sizeof(struct vdev_program) + steps_bytes;
 	struct vdev_program *image = calloc(1, bytes);
 	NRT_STATUS status;
@@ -48,7 +48,8 @@ static NRT_STATUS place_program(struct nrt_model *m)
 	if (!image)
 		return NRT_RESOURCE;
 	image->magic = VDEV_PROGRAM_MAGIC;
-	image->step_count = m->desc.step_count;
+	image->flags = VDEV_PROGRAM_SERIAL;
+	image->instruction_count = m->desc.step_count;
 	image->binding_count = m->desc.tensor_count;
 	memcpy(image + 1, m->desc.steps, steps_bytes);
 	status = memory_alloc(m->core, m->nc, MEMORY_INSTR_PE, bytes, &m->program);

@@ -283,7 +283,7 @@ static int line_temp(struct parser *p)
 }
 
 /* Operands stand from word 4 on; the last is written, the others are read. */
-static int parse_operands(struct parser *p, uint32_t n, struct vdev_step *step)
+static int parse_operands(struct parser *p, uint32_t n, struct vdev_instruction *step)
 {
 	uint32_t *to[3] = {&step->src0, &step->src1, &step->dst};
 	const struct model_tensor *first = NULL;
@@ -316,7 +316,7 @@ static int parse_operands(struct parser *p, uint32_t n, struct vdev_step *step)
 	return 0;
 }
 
-static int parse_op(struct parser *p, struct vdev_step *step)
+static int parse_op(struct parser *p, struct vdev_instruction *step)
 {
 	int rc;
 
@@ -336,8 +336,11 @@ static int parse_op(struct parser *p, struct vdev_step *step)
 
 static int line_step(struct parser *p)
 {
-	struct vdev_step step = {
-		.src0 = VDEV_NO_BINDING, .src1 = VDEV_NO_BINDING, .dst = VDEV_NO_BINDING};
+	struct vdev_instruction step = {.wait = VDEV_NO_SEMAPHORE,
+		.post = VDEV_NO_SEMAPHORE,
+		.src0 = VDEV_NO_BINDING,
+		.src1 = VDEV_NO_BINDING,
+		.dst = VDEV_NO_BINDING};
 	uint32_t engine = 0;
 	int rc;
 
@@ -345,9 +348,9 @@ static int line_step(struct parser *p)
 		engine++;
 	if (engine == ENGINE_COUNT)
 		return unknown(p, p->words[1], "an engine", engine_name, ENGINE_COUNT);
-	step.engine = engine;
-	if (p->m->step_count == VDEV_MAX_STEPS)
-		return bad(p, "more than %u steps", VDEV_MAX_STEPS);
+	step.unit = (uint8_t)engine;
+	if (p->m->step_count == VDEV_MAX_INSTRUCTIONS)
+		return bad(p, "more than %u steps", VDEV_MAX_INSTRUCTIONS);
 	rc = parse_duration(p, p->words[2], &step.duration_ps);
 	if (rc == 0)
 		rc = parse_op(p, &step);
@@ -500,7 +503,7 @@ int model_parse(const char *text, size_t size, struct model_desc *ret, struct mo
 	}
 	p = calloc(1, sizeof(*p));
 	m.tensors = calloc(VDEV_MAX_BINDINGS + 1, sizeof(*m.tensors));
-	m.steps = calloc(VDEV_MAX_STEPS, sizeof(*m.steps));
+	m.steps = calloc(VDEV_MAX_INSTRUCTIONS, sizeof(*m.steps));
 	if (p && m.tensors && m.steps) {
 		p->m = &m;
 		p->error = error;

@@ -35,7 +35,7 @@ struct model_desc {
 	uint32_t tensor_count;
 	uint32_t step_count;
 	struct model_tensor *tensors;
-	struct vdev_step *steps;
+	struct vdev_instruction *steps;
 };
 
 struct model_error {

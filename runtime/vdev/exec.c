@@ -36,7 +36,7 @@ static void note(struct vdev_core *core, const struct vdev_launch *launch, uint1
 	uint64_t timestamp_ps)
 {
 	vdev_ring_write(&core->ring, (struct vdev_notification){
-					     .launch = (uint16_t)launch->number,
+					     .id = (uint16_t)launch->number,
 					     .custom = launch->status,
 					     .subtype = subtype,
 					     .timestamp_ps = timestamp_ps,
@@ -51,11 +51,12 @@ static int operand_check(
 	return index < count && bounds[index].data && bytes <= bounds[index].size ? 0 : -EINVAL;
 }
 
-int vdev_step_check(const struct vdev_step *step, const struct vdev_bound *bounds, uint32_t count)
+int vdev_instruction_check(
+	const struct vdev_instruction *step, const struct vdev_bound *bounds, uint32_t count)
 {
 	uint64_t bytes;
 
-	if (step->engine > VDEV_SP || step->op > VDEV_OP_ADD)
+	if (step->unit > VDEV_SP || step->op > VDEV_OP_ADD)
 		return -EINVAL;
 	if (step->op == VDEV_OP_NOP)
 		return 0;
@@ -70,7 +71,7 @@ int vdev_step_check(const struct vdev_step *step, const struct vdev_bound *bound
 	return 0;
 }
 
-void vdev_step_run(const struct vdev_step *step, const struct vdev_bound *bounds)
+void vdev_instruction_run(const struct vdev_instruction *step, const struct vdev_bound *bounds)
 {
 	if (step->op == VDEV_OP_COPY)
 		memmove(bounds[step->dst].data, bounds[step->src0].data,
@@ -119,18 +120,20 @@ static int read_steps(struct vdev_launch *launch, uint32_t count, const struct v
 {
 	const uint8_t *at;
 
-	if (count > VDEV_MAX_STEPS)
+	if (count > VDEV_MAX_INSTRUCTIONS)
 		return -EINVAL;
-	at = vdev_memory_at(program, sizeof(struct vdev_program), count * sizeof(struct vdev_step));
+	at = vdev_memory_at(
+		program, sizeof(struct vdev_program), count * sizeof(struct vdev_instruction));
 	if (!at)
 		return -EINVAL;
-	launch->steps = calloc(count ? count : 1, sizeof(struct vdev_step));
+	launch->steps = calloc(count ? count : 1, sizeof(struct vdev_instruction));
 	if (!launch->steps)
 		return -ENOMEM;
-	memcpy(launch->steps, at, count * sizeof(struct vdev_step));
+	memcpy(launch->steps, at, count * sizeof(struct vdev_instruction));
 	launch->step_count = count;
 	for (uint32_t i = 0; i < count; i++) {
-		if (vdev_step_check(&launch->steps[i], launch->bounds, launch->bound_count) < 0)
+		if (vdev_instruction_check(&launch->steps[i], launch->bounds, launch->bound_count) <
+			0)
 			return -EINVAL;
 		if (launch->steps[i].duration_ps > VDEV_EXEC_MAX_PS - launch->duration_ps)
 			return -EINVAL;
@@ -152,7 +155,7 @@ static int read_program(struct vdev_launch *launch, struct vdev_device *device,
 	if (header.magic != VDEV_PROGRAM_MAGIC)
 		return -EINVAL;
 	r = read_bindings(launch, device, header.binding_count, bindings);
-	return r < 0 ? r : read_steps(launch, header.step_count, program);
+	return r < 0 ? r : read_steps(launch, header.instruction_count, program);
 }
 
 struct vdev_launch *vdev_launch_read(struct vdev_device *device, pid_t owner,
@@ -229,7 +232,7 @@ static void run_launch(struct vdev_core *core, struct vdev_launch *launch)
 	note(core, launch, VDEV_NOTE_START, start_ps);
 	pthread_mutex_unlock(&core->lock);
 	for (uint32_t i = 0; i < launch->step_count; i++)
-		vdev_step_run(&launch->steps[i], launch->bounds);
+		vdev_instruction_run(&launch->steps[i], launch->bounds);
 	pthread_mutex_lock(&core->lock);
 	wait_until(core, start_ps + launch->duration_ps);
 	if (core->stop || core->cancelled)

@@ -35,15 +35,16 @@ struct vdev_launch {
 	uint16_t status; /* 0, or why nothing is computed */
 	uint64_t duration_ps;
 	uint32_t step_count;
-	struct vdev_step *steps;
+	struct vdev_instruction *steps;
 	uint32_t bound_count;
 	struct vdev_bound bounds[VDEV_MAX_BINDINGS];
 };
 
 /* Checks one step against the bindings: 0 or -EINVAL. */
-int vdev_step_check(const struct vdev_step *step, const struct vdev_bound *bounds, uint32_t count);
+int vdev_instruction_check(
+	const struct vdev_instruction *step, const struct vdev_bound *bounds, uint32_t count);
 /* Computes a checked step. */
-void vdev_step_run(const struct vdev_step *step, const struct vdev_bound *bounds);
+void vdev_instruction_run(const struct vdev_instruction *step, const struct vdev_bound *bounds);
 
 /* Reads program and bindings; device->lock held.  A launch with a bad program is a launch with a
  * status. NULL: no memory. */

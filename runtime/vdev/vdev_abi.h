@@ -29,22 +29,69 @@
 
 #define VDEV_EXEC_ENGINE 200u /* eng_id; qid = core index within the device */
 #define VDEV_NQ_DEV_TYPE_CORE 0u
+#define VDEV_NQ_DEV_TYPE_TOP_SP 1u /* nq_dev_id = core index: each core has one */
+#define VDEV_NQ_TYPE_TRACE 0u
 #define VDEV_NQ_TYPE_NOTIFY 1u
+#define VDEV_NQ_TYPE_EVENT 2u
+#define VDEV_NQ_TYPE_ERROR 3u
+#define VDEV_NQ_TYPE_TRACE_DMA 4u
 #define VDEV_NQ_ENGINE_INDEX 4u
 
 /* BAR 0, byte address of the core's 64-bit device clock in picoseconds: read two 32-bit words
  * with one BAR_READ of count 2 (low word first). */
 #define VDEV_BAR_CLOCK(core) (0x10000ull + 0x1000ull * (core))
 
+/* BAR 0, written by a reader of a ring: how many records it has read, low 32 bits.  Rings are numbered by
+ * VDEV_RING_NUMBER.  A device that overwrites does not need it. */
+#define VDEV_BAR_RING_READ(core, ring) (0x40000ull + 0x1000ull * (core) + 4ull * (ring))
+#define VDEV_RING_NUMBER(top_sp, type, engine) \
+	((uint64_t)(top_sp)*128u + (uint64_t)(type)*16u + (uint64_t)(engine))
+
 /* ---- program image ------------------------------------------------------------------------ */
 
-#define VDEV_PROGRAM_MAGIC 0x3150564eu /* "NVP1" */
-#define VDEV_MAX_STEPS 4096u
+/* A program is a list of instructions, each for one unit of a core.  Those of a unit run one after another in the
+ * order of the list; units run side by side, and wait for each other at semaphores alone.  With
+ * VDEV_PROGRAM_SERIAL an instruction waits for all that stand before it. */
+#define VDEV_PROGRAM_MAGIC 0x3250564eu /* "NVP2" */
+#define VDEV_PROGRAM_SERIAL 1u	       /* flags */
+#define VDEV_MAX_INSTRUCTIONS 4096u
 #define VDEV_MAX_BINDINGS 256u
+#define VDEV_MAX_SEMAPHORES 256u
+#define VDEV_MAX_RANKS 64u
 #define VDEV_NO_BINDING 0xffffffffu
+#define VDEV_NO_SEMAPHORE 0xffffu
 
-enum vdev_engine { VDEV_PE = 0, VDEV_ACT = 1, VDEV_POOL = 2, VDEV_DVE = 3, VDEV_SP = 4 };
-enum vdev_op { VDEV_OP_NOP = 0, VDEV_OP_COPY = 1, VDEV_OP_ADD = 2 };
+/* Engines have their number in the records too.  DMA queue n is VDEV_DMA + n. */
+enum vdev_unit {
+	VDEV_PE = 0,
+	VDEV_ACT = 1,
+	VDEV_POOL = 2,
+	VDEV_DVE = 3,
+	VDEV_SP = 4,
+	VDEV_TOP_SP = 5,
+	VDEV_DMA = 8,
+	VDEV_UNITS = 24
+};
+#define VDEV_DMA_QUEUES ((unsigned)VDEV_UNITS - (unsigned)VDEV_DMA)
+
+enum vdev_op {
+	VDEV_OP_NOP = 0,
+	VDEV_OP_COPY = 1,	/* dst[i] = src0[i] */
+	VDEV_OP_ADD = 2,	/* dst[i] = src0[i] + src1[i] */
+	VDEV_OP_BARRIER = 3,	/* TOP_SP: until each rank of the group is here */
+	VDEV_OP_ALL_GATHER = 4, /* TOP_SP: dst[r * whole + i] = src0[i] of rank r */
+	VDEV_OP_ALL_REDUCE =
+		5, /* TOP_SP: dst[i] = sum of src0[i] over the ranks, in the order of ranks */
+	VDEV_OP_FAULT = 6 /* what `fault` says happens here */
+};
+
+/* What can go wrong on demand; rows of faults.def say with which status and record. */
+enum vdev_core_fault {
+	VDEV_CORE_FAULT_NONE = 0,
+#define FAULT(id, number, name, status, ends, record) VDEV_CORE_FAULT_##id = (number),
+#include "runtime/vdev/faults.def"
+#undef FAULT
+};
 
 /* How elements of a type (dtypes.def) are added; no part of a program. */
 enum vdev_sum {
@@ -60,21 +107,29 @@ enum vdev_sum {
 
 struct vdev_program {
 	uint32_t magic;
-	uint32_t step_count;
+	uint32_t flags;
+	uint32_t instruction_count;
 	uint32_t binding_count;
-	uint32_t pad;
-	/* struct vdev_step steps[step_count] */
+	uint32_t semaphore_count;
+	/* Who takes part in collectives: programs of the same group and part.  ranks 0: no collectives. */
+	uint32_t rank, ranks;
+	uint32_t part; /* of a logical core: its n-th physical core */
+	uint64_t group;
+	uint64_t pad;
+	/* struct vdev_instruction instructions[instruction_count] */
 };
 
-/* Steps run one after another.  dst[i] = src0[i] (COPY) or src0[i] + src1[i] (ADD), `count`
- * elements of `dtype` (enum nrt_dtype, rows of dtypes.def).  The step takes duration_ps of device time, whatever the
- * host needs to compute it. */
-struct vdev_step {
-	uint32_t engine;
-	uint32_t op;
-	uint32_t dtype;
+/* Elements first to first + count of dtype (enum nrt_dtype, rows of dtypes.def) at each operand; for ALL_GATHER
+ * `whole` elements are between the pieces of two ranks in dst.  Begins when its unit is free and semaphore wait
+ * has reached wait_value, and takes duration_ps of device time, whatever the host needs to compute it; at
+ * its end it adds post_value to semaphore post.  Semaphores are 0 at the start of each run. */
+struct vdev_instruction {
+	uint8_t unit, op, dtype, fault;
+	uint16_t wait, post; /* VDEV_NO_SEMAPHORE */
+	uint32_t wait_value, post_value;
 	uint32_t src0, src1, dst; /* index of a binding, or VDEV_NO_BINDING */
-	uint64_t count;
+	uint32_t pad;
+	uint64_t first, count, whole;
 	uint64_t duration_ps;
 };
 
@@ -88,19 +143,53 @@ struct vdev_binding {
 /* ---- notifications ------------------------------------------------------------------------ */
 
 /* 16 bytes, the hardware's shape: type in bits 0..4 of byte 3, overflow bits 5 and 6, phase in bit 7.
- * The phase bit of the first lap is 1 and flips each lap; memory starts as 0. */
+ * The phase bit of the first lap is 1 and flips each lap; memory starts as 0.
+ *
+ * A core writes to the rings that exist (NOTIFICATIONS_INIT): type and engine index say which records come
+ * there.  Numbers of types and subtypes are the hardware's, what stands in id, hint and custom is ours.
+ *
+ *	ring		records			id		custom		subtype
+ *	NOTIFY, 4	of a run: explicit, SP	launch		status at END	START, END
+ *			model switch before it	launch		0		CUSTOM; hint 1 begins, 2 ends
+ *	TRACE, 0..4	of the engine's		index of the	op		START, END
+ *			instructions		instruction
+ *	TRACE_DMA, n	of DMA queue n		index		op		START, END
+ *	EVENT, 0..4	semaphore of the engine	index		semaphore	its new value
+ *	ERROR, 0	faults			index		enum vdev_core_fault	the NRT_STATUS
+ *	TopSP NOTIFY, 0	collectives: explicit	index		op		CC_START, CC_END;
+ *						of the instruction		barrier: START, END
+ */
 struct vdev_notification {
-	uint16_t launch; /* low 16 bits of the launch number */
-	uint8_t meta1;
+	uint16_t id;
+	uint8_t hint; /* bits 4..7 of byte 2; 0..3 are 0 */
 	uint8_t type_phase;
-	uint16_t custom;  /* low 16 bits: error of the execution, 0 = fine, else an NRT_STATUS */
+	uint16_t custom;
 	uint16_t subtype; /* enum vdev_subtype */
 	uint64_t timestamp_ps;
 };
 
-enum vdev_subtype { VDEV_NOTE_START = 2, VDEV_NOTE_END = 3 };
+enum vdev_subtype {
+	VDEV_NOTE_START = 2,
+	VDEV_NOTE_END = 3,
+	VDEV_NOTE_CUSTOM = 6,
+	VDEV_NOTE_CC_START = 7,
+	VDEV_NOTE_CC_END = 8
+};
+#define VDEV_NOTE_HINT(n) ((uint8_t)((n) << 4))
+#define VDEV_HINT_SWITCH_BEGINS 1u
+#define VDEV_HINT_SWITCH_ENDS 2u
+#define VDEV_NOTE_SW_OVERFLOW 0x20u /* records before this one were dropped */
+#define VDEV_NOTE_HW_OVERFLOW 0x40u /* this one was written over one that nobody had read */
 #define VDEV_NOTE_PHASE 0x80u
-#define VDEV_NOTE_TYPE_EXPLICIT_SP 22u /* "explicit" of engine SP */
+#define VDEV_NOTE_TYPE(type_phase) ((unsigned)((type_phase)&0x1fu))
+#define VDEV_NOTE_TYPE_DMA 2u
+#define VDEV_NOTE_TYPE_ERROR 3u
+#define VDEV_NOTE_TYPE_INST_START(engine) (4u + 4u * (engine))
+#define VDEV_NOTE_TYPE_INST_END(engine) (5u + 4u * (engine))
+#define VDEV_NOTE_TYPE_EXPLICIT(engine) (6u + 4u * (engine))
+#define VDEV_NOTE_TYPE_SEMAPHORE(engine) (7u + 4u * (engine))
+#define VDEV_NOTE_TYPE_EXPLICIT_SP VDEV_NOTE_TYPE_EXPLICIT(4u)
+#define VDEV_NOTE_TYPE_TPB_ERROR 0x1fu
 
 /* ---- mem.sock ----------------------------------------------------------------------------- */
 
@@ -118,8 +207,8 @@ struct vdev_mem_answer {
 	uint64_t size; /* bytes of the memory; the memfd is at least as long */
 };
 
-static_assert(sizeof(struct vdev_program) == 16, "vdev_program");
-static_assert(sizeof(struct vdev_step) == 40, "vdev_step");
+static_assert(sizeof(struct vdev_program) == 48, "vdev_program");
+static_assert(sizeof(struct vdev_instruction) == 64, "vdev_instruction");
 static_assert(sizeof(struct vdev_binding) == 24, "vdev_binding");
 static_assert(sizeof(struct vdev_notification) == 16, "vdev_notification");
 

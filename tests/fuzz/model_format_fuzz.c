@@ -18,7 +18,8 @@ static bool ends(const char *text, size_t size)
 static void check(const struct model_desc *m)
 {
 	FUZZ_REQUIRE(ends(m->name, sizeof(m->name)));
-	FUZZ_REQUIRE(m->tensor_count <= VDEV_MAX_BINDINGS && m->step_count <= VDEV_MAX_STEPS);
+	FUZZ_REQUIRE(
+		m->tensor_count <= VDEV_MAX_BINDINGS && m->step_count <= VDEV_MAX_INSTRUCTIONS);
 	for (uint32_t i = 0; i < m->tensor_count; i++) {
 		const struct model_tensor *t = &m->tensors[i];
 		uint64_t count = 1;

@@ -39,7 +39,7 @@ TEST("model: the example of the manual parses", "[model]")
 	CHECK_EQ(m.tensors[2].role, MODEL_TEMP);
 	CHECK_EQ(m.tensors[3].ndim, 3);
 	CHECK_EQ(m.tensors[3].shape[2], 1024);
-	CHECK_EQ(m.steps[0].engine, VDEV_PE);
+	CHECK_EQ(m.steps[0].unit, VDEV_PE);
 	CHECK_EQ(m.steps[0].op, VDEV_OP_ADD);
 	CHECK_EQ(m.steps[0].src0, 0);
 	CHECK_EQ(m.steps[0].src1, 1);
@@ -232,7 +232,7 @@ TEST("model: limits", "[model]")
 		else
 			CHECK_STR(error.text, "more than 256 tensors");
 		n = (size_t)sprintf(text, "ntrace-model 1\nname n\n");
-		for (unsigned i = 0; i < VDEV_MAX_STEPS + over; i++)
+		for (unsigned i = 0; i < VDEV_MAX_INSTRUCTIONS + over; i++)
 			n += (size_t)sprintf(text + n, "step PE 1ns nop\n");
 		CHECK_EQ(model_parse(text, n, &m, &error), over ? -EINVAL : 0);
 		if (!over)

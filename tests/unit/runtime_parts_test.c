@@ -170,7 +170,7 @@ static void write_note(struct ring_memory *m)
 	struct vdev_notification *slot = &m->slots[m->written % RECORDS];
 	bool phase = m->written / RECORDS % 2 == 0;
 
-	*slot = (struct vdev_notification){.launch = (uint16_t)m->written,
+	*slot = (struct vdev_notification){.id = (uint16_t)m->written,
 		.type_phase = (uint8_t)(VDEV_NOTE_TYPE_EXPLICIT_SP | (phase ? VDEV_NOTE_PHASE : 0)),
 		.timestamp_ps = m->written * 1000};
 	m->written++;
@@ -191,7 +191,7 @@ TEST("notify: a reader starts behind what is there, at every fill of the ring", 
 		for (unsigned i = 0; i < 2 * RECORDS; i++) {
 			write_note(&m);
 			REQUIRE(notify_next(&r, &note));
-			CHECK_EQ(note.launch, before + i);
+			CHECK_EQ(note.id, before + i);
 			CHECK_EQ(note.timestamp_ps, (before + i) * 1000);
 			CHECK(!notify_next(&r, &note));
 		}

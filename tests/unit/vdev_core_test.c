@@ -266,14 +266,32 @@ TEST("vdev: a ring is made once per key, lives with the device, and may be force
 
 /* ---- executions -------------------------------------------------------------------------- */
 
+/* Of an instruction that only its place in the list orders. */
+#define UNORDERED .wait = VDEV_NO_SEMAPHORE, .post = VDEV_NO_SEMAPHORE
+
 /* sum = a + b; out = sum.  Three bindings of float32. */
 static int load_add(
 	struct vdev_client *c, const uint64_t handles[4], uint64_t add_ps, uint64_t copy_ps)
 {
-	const struct vdev_step steps[] = {
-		{VDEV_PE, VDEV_OP_ADD, NRT_DTYPE_FLOAT32, 0, 1, 2, ELEMENTS, add_ps},
-		{VDEV_ACT, VDEV_OP_COPY, NRT_DTYPE_FLOAT32, 2, VDEV_NO_BINDING, 3, ELEMENTS,
-			copy_ps},
+	const struct vdev_instruction steps[] = {
+		{.unit = VDEV_PE,
+			.op = VDEV_OP_ADD,
+			.dtype = NRT_DTYPE_FLOAT32,
+			UNORDERED,
+			.src0 = 0,
+			.src1 = 1,
+			.dst = 2,
+			.count = ELEMENTS,
+			.duration_ps = add_ps},
+		{.unit = VDEV_ACT,
+			.op = VDEV_OP_COPY,
+			.dtype = NRT_DTYPE_FLOAT32,
+			UNORDERED,
+			.src0 = 2,
+			.src1 = VDEV_NO_BINDING,
+			.dst = 3,
+			.count = ELEMENTS,
+			.duration_ps = copy_ps},
 	};
 	struct vdev_binding bindings[4];
 
@@ -314,8 +332,8 @@ TEST("vdev: a program computes, and its notes are exactly its duration apart", "
 		REQUIRE_EQ(vdev_client_launch(&c, n), 0);
 		REQUIRE(vdev_client_next(&c, &start));
 		REQUIRE(vdev_client_next(&c, &end));
-		CHECK_EQ(start.launch, n & 0xffff);
-		CHECK_EQ(end.launch, n & 0xffff);
+		CHECK_EQ(start.id, n & 0xffff);
+		CHECK_EQ(end.id, n & 0xffff);
 		CHECK_EQ(start.subtype, VDEV_NOTE_START);
 		CHECK_EQ(end.subtype, VDEV_NOTE_END);
 		CHECK_EQ(start.custom, 0);
@@ -346,7 +364,7 @@ TEST("vdev: launches of a core run in order; at most 64 wait; the ring keeps the
 	_cleanup_close_ int fd = -1;
 	_client_ struct vdev_client c = {0};
 	struct vdev_notification note;
-	const struct vdev_step long_step = {.op = VDEV_OP_NOP, .duration_ps = 500000000000};
+	const struct vdev_instruction long_step = {.op = VDEV_OP_NOP, .duration_ps = 500000000000};
 	uint64_t last = 0;
 	int accepted = 0, r = 0;
 
@@ -367,7 +385,7 @@ TEST("vdev: launches of a core run in order; at most 64 wait; the ring keeps the
 	CHECK_EQ(accepted, 64);
 	for (int i = 0; i < 2 * accepted; i++) {
 		REQUIRE(vdev_client_next(&c, &note));
-		CHECK_EQ(note.launch, i / 2 + 1);
+		CHECK_EQ(note.id, i / 2 + 1);
 		CHECK_EQ(note.subtype, i % 2 ? VDEV_NOTE_END : VDEV_NOTE_START);
 		CHECK(note.timestamp_ps >= last);
 		last = note.timestamp_ps;
@@ -396,7 +414,7 @@ TEST("vdev: notes go round a small ring with the phase of each lap", "[vdev]")
 		REQUIRE_EQ(vdev_client_launch(&c, n), 0);
 		for (int i = 0; i < 2; i++) {
 			REQUIRE(vdev_client_next(&c, &note));
-			CHECK_EQ(note.launch, n);
+			CHECK_EQ(note.id, n);
 			CHECK_EQ(note.type_phase & VDEV_NOTE_PHASE, phase);
 		}
 	}
@@ -405,26 +423,33 @@ TEST("vdev: notes go round a small ring with the phase of each lap", "[vdev]")
 TEST("vdev: a bad program is answered by two notes with the error, and takes no time", "[vdev]")
 {
 	NEED_VDEV();
+#define PROGRAM(magic_, instructions, bindings_)                                  \
+	{                                                                         \
+		.magic = (magic_), .flags = VDEV_PROGRAM_SERIAL,                  \
+		.instruction_count = (instructions), .binding_count = (bindings_) \
+	}
 	static const struct bad {
 		const char *what;
 		struct vdev_program header;
-		struct vdev_step step;
+		struct vdev_instruction step;
 		uint64_t handle, offset, size; /* of binding 0; handle 0: the good one */
 	} rows[] = {
-		{"magic", {1, 1, 1, 0}, {.op = VDEV_OP_NOP}, 0, 0, 64},
-		{"too many steps", {VDEV_PROGRAM_MAGIC, VDEV_MAX_STEPS + 1, 1, 0}, {0}, 0, 0, 64},
-		{"too many bindings", {VDEV_PROGRAM_MAGIC, 1, VDEV_MAX_BINDINGS + 1, 0}, {0}, 0, 0,
-			64},
-		{"image too short", {VDEV_PROGRAM_MAGIC, VDEV_MAX_STEPS, 1, 0}, {0}, 0, 0, 64},
-		{"unknown handle", {VDEV_PROGRAM_MAGIC, 1, 1, 0}, {0}, 99, 0, 64},
-		{"binding too long", {VDEV_PROGRAM_MAGIC, 1, 1, 0}, {0}, 0, 0, 65},
-		{"binding wraps", {VDEV_PROGRAM_MAGIC, 1, 1, 0}, {0}, 0, UINT64_MAX, 2},
-		{"step beyond binding", {VDEV_PROGRAM_MAGIC, 1, 1, 0},
+		{"magic", PROGRAM(1, 1, 1), {.op = VDEV_OP_NOP}, 0, 0, 64},
+		{"too many steps", PROGRAM(VDEV_PROGRAM_MAGIC, VDEV_MAX_INSTRUCTIONS + 1, 1), {0},
+			0, 0, 64},
+		{"too many bindings", PROGRAM(VDEV_PROGRAM_MAGIC, 1, VDEV_MAX_BINDINGS + 1), {0}, 0,
+			0, 64},
+		{"image too short", PROGRAM(VDEV_PROGRAM_MAGIC, VDEV_MAX_INSTRUCTIONS, 1), {0}, 0,
+			0, 64},
+		{"unknown handle", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1), {0}, 99, 0, 64},
+		{"binding too long", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1), {0}, 0, 0, 65},
+		{"binding wraps", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1), {0}, 0, UINT64_MAX, 2},
+		{"step beyond binding", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1),
 			{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_INT8, .count = 65}, 0, 0, 64},
-		{"operand missing", {VDEV_PROGRAM_MAGIC, 1, 1, 0},
+		{"operand missing", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1),
 			{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_INT8, .src0 = 1, .count = 1}, 0, 0,
 			64},
-		{"hours", {VDEV_PROGRAM_MAGIC, 1, 1, 0}, {.duration_ps = UINT64_MAX}, 0, 0, 64},
+		{"hours", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1), {.duration_ps = UINT64_MAX}, 0, 0, 64},
 	};
 	_run_ struct vdev_run run = {0};
 	_cleanup_close_ int fd = -1;
@@ -459,7 +484,7 @@ TEST("vdev: a bad program is answered by two notes with the error, and takes no 
 		REQUIRE(vdev_client_next(&c, &end));
 		CHECK_EQ(start.custom, 1002);
 		CHECK_EQ(end.custom, 1002);
-		CHECK_EQ(end.launch, i);
+		CHECK_EQ(end.id, i);
 		CHECK_EQ(end.timestamp_ps, start.timestamp_ps);
 	}
 }
@@ -524,7 +549,7 @@ TEST("vdev: memory freed and client gone in mid-run leave the device whole", "[v
 	NEED_VDEV();
 	_run_ struct vdev_run run = {0};
 	_client_ struct vdev_client c = {0}, next = {0};
-	const struct vdev_step step = {.op = VDEV_OP_COPY,
+	const struct vdev_instruction step = {.op = VDEV_OP_COPY,
 		.dtype = NRT_DTYPE_UINT8,
 		.dst = 1,
 		.count = 64,
@@ -556,7 +581,7 @@ TEST("vdev: memory freed and client gone in mid-run leave the device whole", "[v
 	next.seen = 1; /* the ring went on living */
 	REQUIRE_EQ(vdev_client_launch(&next, 7), 0);
 	REQUIRE(vdev_client_next(&next, &note));
-	CHECK_EQ(note.launch, 7);
+	CHECK_EQ(note.id, 7);
 	REQUIRE(vdev_client_next(&next, &note));
 	CHECK_EQ(note.subtype, VDEV_NOTE_END);
 	close(fd);

@@ -431,12 +431,13 @@ void vdev_client_close(struct vdev_client *c)
 	c->ring = NULL;
 }
 
-int vdev_client_load(struct vdev_client *c, const struct vdev_step *steps, uint32_t step_count,
-	const struct vdev_binding *bindings, uint32_t binding_count)
+int vdev_client_load(struct vdev_client *c, const struct vdev_instruction *steps,
+	uint32_t step_count, const struct vdev_binding *bindings, uint32_t binding_count)
 {
 	struct vdev_program header = {
 		.magic = VDEV_PROGRAM_MAGIC,
-		.step_count = step_count,
+		.flags = VDEV_PROGRAM_SERIAL,
+		.instruction_count = step_count,
 		.binding_count = binding_count,
 	};
 	int r = vdev_write(c->fd, c->program, 0, &header, sizeof(header));

@@ -95,8 +95,8 @@ int vdev_client_open(struct vdev_client *c, const struct vdev_run *run, int fd, 
 	uint32_t ring_size);
 void vdev_client_close(struct vdev_client *c); /* not the fd */
 /* Writes a program image and the binding table. */
-int vdev_client_load(struct vdev_client *c, const struct vdev_step *steps, uint32_t step_count,
-	const struct vdev_binding *bindings, uint32_t binding_count);
+int vdev_client_load(struct vdev_client *c, const struct vdev_instruction *steps,
+	uint32_t step_count, const struct vdev_binding *bindings, uint32_t binding_count);
 int vdev_client_launch(struct vdev_client *c, uint32_t number);
 /* Next record of the ring; false when none comes within ten seconds. */
 bool vdev_client_next(struct vdev_client *c, struct vdev_notification *ret);

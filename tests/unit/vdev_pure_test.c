@@ -185,7 +185,7 @@ TEST("vdev: a step is refused when any operand could leave its binding", "[vdev]
 	const struct vdev_bound bounds[3] = {
 		{.data = data, .size = 64}, {.data = data, .size = 32}, {.data = NULL, .size = 0}};
 	const struct {
-		struct vdev_step step;
+		struct vdev_instruction step;
 		int result;
 	} rows[] = {
 		{{.op = VDEV_OP_NOP, .dtype = 99, .src0 = 77}, 0},
@@ -220,12 +220,12 @@ TEST("vdev: a step is refused when any operand could leave its binding", "[vdev]
 		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_UINT64, .count = 1ull << 61}, -EINVAL},
 		{{.op = VDEV_OP_COPY, .dtype = 0, .count = 1}, -EINVAL},
 		{{.op = 3, .dtype = NRT_DTYPE_INT8, .count = 1}, -EINVAL},
-		{{.engine = 5, .op = VDEV_OP_NOP}, -EINVAL},
+		{{.unit = 5, .op = VDEV_OP_NOP}, -EINVAL},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		test_info("row %zu", i);
-		CHECK_EQ(vdev_step_check(&rows[i].step, bounds, 3), rows[i].result);
+		CHECK_EQ(vdev_instruction_check(&rows[i].step, bounds, 3), rows[i].result);
 	}
 }
 
@@ -238,12 +238,12 @@ TEST("vdev: the ring flips its phase each lap and keeps the newest", "[vdev]")
 	for (uint16_t i = 0; i < 10; i++) {
 		struct vdev_notification got;
 
-		vdev_ring_write(&ring, (struct vdev_notification){.launch = i,
+		vdev_ring_write(&ring, (struct vdev_notification){.id = i,
 					       .custom = 7,
 					       .subtype = VDEV_NOTE_END,
 					       .timestamp_ps = 100u + i});
 		memcpy(&got, bytes + i % 4 * sizeof(got), sizeof(got));
-		CHECK_EQ(got.launch, i);
+		CHECK_EQ(got.id, i);
 		CHECK_EQ(got.custom, 7);
 		CHECK_EQ(got.subtype, VDEV_NOTE_END);
 		CHECK_EQ(got.timestamp_ps, 100 + i);
