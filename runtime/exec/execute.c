@@ -21,11 +21,11 @@
  * clocks read at one moment, the error half the bracket) places them on the host's: host = sync_cpu + (nc
  * - sync_nc).  Both ends use the same point, so the host interval is exactly the device interval.
  */
+#include "runtime/exec/execute.h"
+
 #include <string.h>
 #include <time.h>
 
-#include "runtime/exec/model.h"
-#include "runtime/exec/tensor.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 #include "runtime/trace/payload.h"
@@ -347,12 +347,17 @@ static NRT_STATUS run_on_core(struct execution *e)
 
 /* ---- nrt_execute -------------------------------------------------------------------------- */
 
-static NRT_STATUS execute(struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
+NRT_STATUS execute_model(
+	struct nrt_model *m, struct tensor_set *input, struct tensor_set *output, uint64_t nrta_seq)
 {
 	struct trace_model payload = {.model_id = m->id};
-	struct trace_span span = trace_start(m->nc, TRACE_EXECUTE_API, &payload, sizeof(payload));
 	struct execution e = {.model = m};
-	NRT_STATUS status = collect_tensors(&e, input, output);
+	struct trace_span span;
+	NRT_STATUS status;
+
+	trace_set_sequence(nrta_seq);
+	span = trace_start(m->nc, TRACE_EXECUTE_API, &payload, sizeof(payload));
+	status = collect_tensors(&e, input, output);
 
 	if (!status) {
 		pthread_mutex_lock(&m->core->lock);
@@ -363,6 +368,7 @@ static NRT_STATUS execute(struct nrt_model *m, struct tensor_set *input, struct 
 	for (uint32_t i = 0; i < m->desc.tensor_count; i++)
 		tensor_put(e.tensors[i]);
 	trace_stop(&span, status, NULL, 0);
+	trace_set_sequence(0);
 	return status;
 }
 
@@ -380,8 +386,8 @@ NRT_STATUS nrt_execute(
 	if (!status)
 		status = object_get(output_set, OBJECT_SET, &output);
 	if (!status)
-		status = execute((struct nrt_model *)m, (struct tensor_set *)input,
-			(struct tensor_set *)output);
+		status = execute_model((struct nrt_model *)m, (struct tensor_set *)input,
+			(struct tensor_set *)output, 0);
 	object_put(output);
 	object_put(input);
 	object_put(m);

@@ -36,6 +36,7 @@ static struct {
 static __thread struct {
 	uint32_t tid;
 	uint32_t lane; /* that it can have to itself on a core */
+	uint64_t seq;  /* of the work it does, 0 = none */
 } self __attribute__((tls_model("initial-exec")));
 
 static void know_self(void)
@@ -77,11 +78,18 @@ static uint64_t emit(uint32_t wanted, struct boot_ns when, uint32_t nc, enum tra
 		.tracking_id = tracking,
 		.payload = payload,
 		.size = size,
+		.nrta_seq_id = self.seq,
+		.has_nrta_seq_id = self.seq != 0,
 		.wanted = wanted,
 	};
 	if (atomic_load_explicit(&c->owner[index][self.lane], memory_order_acquire) == self.tid)
 		return ring_emit_alone(&c->writers[index][self.lane], &e);
 	return ring_emit(&c->writers[index][0], &e);
+}
+
+void trace_set_sequence(uint64_t seq)
+{
+	self.seq = seq;
 }
 
 struct trace_span trace_start_event(

@@ -91,6 +91,10 @@ uint64_t trace_event_at(struct boot_ns when, uint32_t nc, enum trace_type type,
 	enum trace_phase phase, uint64_t tracking, uint32_t status, const void *payload,
 	size_t size);
 
+/* The sequence number (nrt_async.h) of the work that this thread does from now on: its events carry it.  0 =
+ * none. */
+void trace_set_sequence(uint64_t seq);
+
 /* ---- set-up; takes a mutex, not for signal handlers ----------------------------------------- */
 
 /* Makes the control file, once.  0 or -errno; without it the runtime works, untraced. */
