@@ -99,15 +99,3 @@ NRT_STATUS nrt_all_gather(int32_t vnc, uint32_t g_device_id, uint32_t g_device_c
 	api_leave();
 	return status;
 }
-
-/* Executions are over when nrt_execute returns. */
-NRT_STATUS nrt_async_drain_queued_execs(int32_t vnc_idx)
-{
-	NRT_STATUS status = api_enter(__func__);
-
-	if (status)
-		return status;
-	status = check_core(__func__, vnc_idx);
-	api_leave();
-	return status;
-}

@@ -26,6 +26,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/exec/schedule.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 #include "runtime/trace/payload.h"
@@ -385,7 +386,10 @@ NRT_STATUS nrt_execute(
 		status = object_get(input_set, OBJECT_SET, &input);
 	if (!status)
 		status = object_get(output_set, OBJECT_SET, &output);
-	if (!status)
+	if (!status && runtime_get()->async_max_inflight)
+		status = schedule_posted((struct nrt_model *)m, (struct tensor_set *)input,
+			(struct tensor_set *)output);
+	else if (!status)
 		status = execute_model((struct nrt_model *)m, (struct tensor_set *)input,
 			(struct tensor_set *)output, 0);
 	object_put(output);

@@ -26,6 +26,10 @@ struct tensor_set;
 /* The tensor with this name, with a reference for the caller; NULL when there is none. */
 struct nrt_tensor *tensor_set_find(struct tensor_set *set, const char *name);
 
+/* A set like this one as it is now, with references to the same tensors, and no handle: for one who
+ * must not see later changes.  The caller's, to be given back with object_put; NULL when there is no memory. */
+struct tensor_set *tensor_set_copy(struct tensor_set *set);
+
 /* Gives a reference back; NULL is harmless. */
 void tensor_put(struct nrt_tensor *t);
 

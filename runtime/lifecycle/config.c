@@ -32,6 +32,10 @@ static const struct field {
 	{ENV_ID_NEURON_LOGICAL_NC_CONFIG, offsetof(struct config, lnc_size)}, /* goes before */
 	{ENV_ID_NEURON_RT_RESET_CORES, offsetof(struct config, reset_cores)},
 	{ENV_ID_NEURON_RT_EXEC_TIMEOUT, offsetof(struct config, exec_timeout_s)},
+	{ENV_ID_NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS,
+		offsetof(struct config, async_max_inflight)},
+	{ENV_ID_NEURON_RT_XU_COMPUTE_MAX_QUEUED_REQUESTS,
+		offsetof(struct config, compute_queue_limit)},
 	{ENV_ID_NEURON_RT_ROOT_COMM_ID, offsetof(struct config, root_comm_id)},
 };
 
@@ -111,10 +115,11 @@ static void put_flag(const char *text, const struct env_value *v, void *field)
 	*(bool *)field = v->number != 0;
 }
 
+/* Limits beyond 32 bits are none. */
 static void put_number(const char *text, const struct env_value *v, void *field)
 {
 	(void)text;
-	*(uint32_t *)field = (uint32_t)v->number;
+	*(uint32_t *)field = v->number < UINT32_MAX ? (uint32_t)v->number : UINT32_MAX;
 }
 
 static void put_cores(const char *text, const struct env_value *v, void *field)
@@ -127,6 +132,7 @@ static void (*const putters[])(const char *, const struct env_value *, void *) =
 	[ENV_TEXT] = put_text,
 	[ENV_FLAG] = put_flag,
 	[ENV_NUMBER] = put_number,
+	[ENV_CLAMPED] = put_number,
 	[ENV_CORE_SIZE] = put_number,
 	[ENV_CORES] = put_cores,
 };

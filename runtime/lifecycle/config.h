@@ -28,6 +28,8 @@ struct config {
 	const char *lnc_variable; /* which one it is from; NULL = unset */
 	bool reset_cores;
 	uint32_t exec_timeout_s;
+	uint32_t async_max_inflight;
+	uint32_t compute_queue_limit;
 	const char *root_comm_id; /* NEURON_RT_ROOT_COMM_ID, for the log; "" = unset */
 };
 

@@ -16,6 +16,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/exec/object.h"
+#include "runtime/exec/schedule.h"
 #include "runtime/lifecycle/info.h"
 #include "runtime/lifecycle/version.h"
 #include "runtime/log/log.h"
@@ -81,6 +82,8 @@ static NRT_STATUS read_environment(struct init *i)
 static NRT_STATUS copy_settings(struct init *i)
 {
 	i->r->exec_timeout_s = i->config.exec_timeout_s;
+	i->r->async_max_inflight = i->config.async_max_inflight;
+	i->r->compute_queue_limit = i->config.compute_queue_limit;
 	i->r->core_count = i->config.core_count;
 	i->r->reset_cores = i->config.reset_cores;
 	i->r->devices->allow_reset = i->config.allow_reset; /* before any file is opened */
@@ -316,6 +319,7 @@ NRT_STATUS init_run(const struct init_caller *caller, struct runtime *ret,
 static void unload_models(struct runtime *r)
 {
 	(void)r;
+	schedule_close();
 	object_retire_all(OBJECT_MODEL);
 	object_retire_all(OBJECT_SET);
 	object_retire_all(OBJECT_TENSOR);

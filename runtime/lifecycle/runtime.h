@@ -18,6 +18,8 @@
 
 struct runtime {
 	uint32_t exec_timeout_s;
+	uint32_t async_max_inflight;  /* executions per core that nrt_execute leaves behind; 0 = none */
+	uint32_t compute_queue_limit; /* scheduled ones per core that are not complete */
 	struct device_system *devices;
 	/* Who uses the library, as it said to nrt_init; "" = it did not. */
 	nrt_framework_type_t framework;

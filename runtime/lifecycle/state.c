@@ -117,6 +117,11 @@ static void unmark_thread(void)
 		(void)pthread_setcancelstate(before, NULL);
 }
 
+void state_thread_belongs(void)
+{
+	mark_thread();
+}
+
 /* ---- the door of calls -------------------------------------------------------------------- */
 
 bool state_try_enter(void)
@@ -165,7 +170,7 @@ static NRT_STATUS refuse_reentry(const char *call)
 {
 	log_write(LOG_LEVEL_ERROR, TAG, call,
 		"Called by a thread that is inside of the library already (from a signal "
-		"handler?)");
+		"handler or a callback?)");
 	return NRT_FAILURE;
 }
 

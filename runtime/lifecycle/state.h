@@ -41,6 +41,10 @@ void api_leave(void);
 /* The same without a word when it is refused. */
 bool state_try_enter(void);
 
+/* This thread is one of the library's own, for good: it cannot be cancelled, and nrt_init and nrt_close refuse
+ * it (as from a program's callback), for nrt_close waits for it. */
+void state_thread_belongs(void);
+
 /* NRT_SUCCESS: nobody else changes the state until state_change_end.  NRT_FAILURE, said in the log: this
  * is a child that was forked while a change was under way (it is CHILD from now on), or the thread is
  * inside of the library already. */

@@ -18,6 +18,20 @@ struct trace_model {
 	uint64_t model_id;
 };
 
+/* POST_REQUEST start */
+struct trace_post_request {
+	uint64_t model_id;
+	uint32_t request_id;
+	uint32_t pad;
+};
+
+/* ASYNC_SEMA_WAIT start */
+struct trace_sema_wait {
+	uint64_t available_request_slots;
+	uint8_t has_work;
+	uint8_t pad[7];
+};
+
 /* EXEC_PRE, EXEC_CORE, EXEC_WAIT, EXEC_POST, CONSUME_* start; the model is not shown of
  * CONSUME_TPB_STATUS_NOTIFICATIONS */
 struct trace_exec {
