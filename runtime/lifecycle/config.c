@@ -32,6 +32,7 @@ static const struct field {
 	{ENV_ID_NEURON_LOGICAL_NC_CONFIG, offsetof(struct config, lnc_size)}, /* goes before */
 	{ENV_ID_NEURON_RT_RESET_CORES, offsetof(struct config, reset_cores)},
 	{ENV_ID_NEURON_RT_EXEC_TIMEOUT, offsetof(struct config, exec_timeout_s)},
+	{ENV_ID_NEURON_RT_OOM_DUMP_DIRECTORY, offsetof(struct config, oom_directory)},
 	{ENV_ID_NEURON_RT_ROOT_COMM_ID, offsetof(struct config, root_comm_id)},
 };
 

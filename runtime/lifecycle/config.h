@@ -28,7 +28,8 @@ struct config {
 	const char *lnc_variable; /* which one it is from; NULL = unset */
 	bool reset_cores;
 	uint32_t exec_timeout_s;
-	const char *root_comm_id; /* NEURON_RT_ROOT_COMM_ID, for the log; "" = unset */
+	const char *oom_directory; /* for reports of full device memory; "" = none */
+	const char *root_comm_id;  /* NEURON_RT_ROOT_COMM_ID, for the log; "" = unset */
 };
 
 /* What must be known before the rest is read: discovery is an earlier step of nrt_init. */
