@@ -22,7 +22,7 @@
 #define TAG "TDRV"
 #define NOTIFY_RING_BYTES 65536u
 #define QUEUE_DESCRIPTORS 64u
-#define PIECE_BYTES (1ull << 30) /* of a buffer copy: the driver counts in 32 bits */
+#define PIECE_BYTES (1ull << 30) /* of a transfer: the driver counts in 32 bits */
 
 /* ---- the door ----------------------------------------------------------------------------- */
 
@@ -210,6 +210,87 @@ int device_copy_out(
 	return buf_copy((struct copy_call){device, handle, offset, address_of(to), size, 0, false});
 }
 
+struct mem_copy_call {
+	const struct device *device;
+	uint64_t from, from_offset, to, to_offset, size;
+};
+
+/* MEM_COPY64_DEPRECATED is the beginning of MEM_COPY64. */
+static int send_mem_copy(uint32_t cmd, void *arg)
+{
+	const struct mem_copy_call *c = arg;
+	struct neuron_mem_copy64 newer = {.src_mem_handle = c->from,
+		.dst_mem_handle = c->to,
+		.size = c->size,
+		.src_offset = c->from_offset,
+		.dst_offset = c->to_offset};
+	struct neuron_mem_copy older = {.src_mem_handle = c->from,
+		.dst_mem_handle = c->to,
+		.size = (uint32_t)c->size,
+		.src_offset = (uint32_t)c->from_offset,
+		.dst_offset = (uint32_t)c->to_offset};
+
+	if (cmd != NEURON_IOCTL_MEM_COPY)
+		return device_ioctl(&c->device->file, cmd, &newer);
+	if (c->from_offset > UINT32_MAX || c->to_offset > UINT32_MAX)
+		return -EFBIG;
+	return device_ioctl(&c->device->file, cmd, &older);
+}
+
+int device_mem_copy(const struct device *device, uint64_t from, uint64_t from_offset, uint64_t to,
+	uint64_t to_offset, uint64_t size)
+{
+	/* Pieces go in the order in which none overwrites what a later one reads. */
+	bool backwards = from == to && from_offset < to_offset;
+	uint64_t done = 0;
+	int rc = 0;
+
+	while (rc == 0 && done < size) {
+		uint64_t piece = size - done < PIECE_BYTES ? size - done : PIECE_BYTES;
+		uint64_t at = backwards ? size - done - piece : done;
+		struct mem_copy_call call = {
+			device, from, from_offset + at, to, to_offset + at, piece};
+
+		rc = forms_send(device->forms, REQUEST_MEM_COPY, send_mem_copy, &call);
+		done += piece;
+	}
+	return rc;
+}
+
+struct mem_fill_call {
+	const struct device *device;
+	uint64_t handle, offset, size;
+	uint8_t byte;
+};
+
+static int send_mem_fill(uint32_t cmd, void *arg)
+{
+	const struct mem_fill_call *c = arg;
+	struct neuron_memset64 newer = {
+		.mem_handle = c->handle, .offset = c->offset, .value = c->byte, .size = c->size};
+	struct neuron_memset older = {.mem_handle = c->handle,
+		.offset = c->offset,
+		.value = c->byte,
+		.size = (uint32_t)c->size};
+
+	return device_ioctl(&c->device->file, cmd,
+		cmd == NEURON_IOCTL_MEMSET ? (void *)&older : (void *)&newer);
+}
+
+int device_mem_fill(
+	const struct device *device, uint64_t handle, uint64_t offset, uint64_t size, uint8_t byte)
+{
+	int rc = 0;
+
+	for (uint64_t done = 0; rc == 0 && done < size; done += PIECE_BYTES) {
+		struct mem_fill_call call = {device, handle, offset + done,
+			size - done < PIECE_BYTES ? size - done : PIECE_BYTES, byte};
+
+		rc = forms_send(device->forms, REQUEST_MEM_FILL, send_mem_fill, &call);
+	}
+	return rc;
+}
+
 /* ---- queues, clocks, notifications -------------------------------------------------------- */
 
 int device_queue_init(const struct device_core *core, uint64_t program, uint64_t bindings)
@@ -248,9 +329,10 @@ int device_queue_ack(const struct device_core *core, uint32_t count)
 	return device_ioctl(&core->device->file, NEURON_IOCTL_DMA_ACK_COMPLETED, &arg);
 }
 
-int device_read_clock(const struct device_core *core, struct device_sync *ret)
+/* A 64-bit register of a virtual device: on silicon there is another one in its place. */
+static int read_register(const struct device *device, uint64_t address, uint64_t *ret)
 {
-	uint64_t addresses[2] = {VDEV_BAR_CLOCK(core->index), VDEV_BAR_CLOCK(core->index) + 4};
+	uint64_t addresses[2] = {address, address + 4};
 	uint32_t words[2] = {0, 0};
 	struct neuron_bar_rw arg = {
 		.bar = 0,
@@ -258,20 +340,41 @@ int device_read_clock(const struct device_core *core, struct device_sync *ret)
 		.data = address_of(words),
 		.count = 2,
 	};
-	struct boot_ns before = clock_boot(), after;
-	uint64_t half;
 	int rc = -ENOTSUP;
 
-	/* The register is a virtual device's: on silicon there is another one in its place. */
-	if (!core->device->file.is_real)
-		rc = device_ioctl(&core->device->file, NEURON_IOCTL_BAR_READ, &arg);
+	if (!device->file.is_real)
+		rc = device_ioctl(&device->file, NEURON_IOCTL_BAR_READ, &arg);
+	if (rc == 0)
+		*ret = words[0] | (uint64_t)words[1] << 32;
+	return rc;
+}
+
+int device_read_clock(const struct device_core *core, struct device_sync *ret)
+{
+	struct boot_ns before = clock_boot(), after;
+	uint64_t half, ps;
+	int rc = read_register(core->device, VDEV_BAR_CLOCK(core->index), &ps);
+
 	after = clock_boot();
 	half = (after.ns - before.ns) / 2;
 	if (rc < 0)
 		return rc;
-	ret->clock.ps = words[0] | (uint64_t)words[1] << 32;
+	ret->clock.ps = ps;
 	ret->host.ns = before.ns + half;
 	ret->bound_ns = after.ns - ret->host.ns;
+	return 0;
+}
+
+int device_memory_bytes(const struct device_core *core, uint32_t arch, uint64_t *ret)
+{
+	static const uint64_t gib_of_bank[] = {
+		[DEVICE_ARCH_V2] = 16, [DEVICE_ARCH_V3] = 24, [DEVICE_ARCH_V4] = 36};
+
+	if (!core->device->file.is_real)
+		return read_register(core->device, VDEV_BAR_MEMORY, ret);
+	if (arch >= sizeof(gib_of_bank) / sizeof(gib_of_bank[0]) || !gib_of_bank[arch])
+		return -ENOTSUP;
+	*ret = gib_of_bank[arch] << 30;
 	return 0;
 }
 
