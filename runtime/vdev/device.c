@@ -17,15 +17,14 @@
 
 /* ---- life -------------------------------------------------------------------------------- */
 
-static void core_create(struct vdev_core *core, struct vdev_device *device, unsigned index)
+static void core_create(
+	struct vdev_core *core, struct vdev_device *device, unsigned index, uint64_t now_ns)
 {
 	pthread_condattr_t attr;
 
 	core->device = device;
 	core->index = index;
-	/* Clocks of different cores must not be mistaken for each other. */
-	core->clock_start_ps =
-		1000000000000ull * (device->index * device->vdev->config.cores + index);
+	vdev_clock_init(&core->clock, &device->vdev->config.timing, vdev_core_number(core), now_ns);
 	core->last = &core->first;
 	core->cinit = NEURON_CINIT_INVALID;
 	pthread_mutex_init(&core->lock, NULL);
@@ -37,9 +36,11 @@ static void core_create(struct vdev_core *core, struct vdev_device *device, unsi
 
 int vdev_create(struct vdev *vdev, const struct vdev_config *config)
 {
+	uint64_t now_ns = clock_boot().ns;
+
 	memset(vdev, 0, sizeof(*vdev));
 	vdev->config = *config;
-	vdev->start_ns = clock_boot().ns;
+	vdev_meetings_init(&vdev->meetings);
 	vdev->marks.cores = config->devices * config->cores;
 	pthread_mutex_init(&vdev->marks.lock, NULL);
 	vdev->devices = calloc(config->devices, sizeof(*vdev->devices));
@@ -52,7 +53,7 @@ int vdev_create(struct vdev *vdev, const struct vdev_config *config)
 		device->index = i;
 		pthread_mutex_init(&device->lock, NULL);
 		for (unsigned c = 0; c < config->cores; c++)
-			core_create(&device->cores[c], device, c);
+			core_create(&device->cores[c], device, c, now_ns);
 	}
 	return 0;
 }
@@ -74,7 +75,7 @@ static void device_destroy(struct vdev_device *device)
 		struct vdev_core *core = &device->cores[c];
 
 		vdev_queue_clear(&device->exec_queues[c]);
-		vdev_memory_put(core->ring.memory);
+		vdev_rings_clear(&core->rings);
 		pthread_cond_destroy(&core->wake);
 		pthread_mutex_destroy(&core->lock);
 	}
@@ -93,12 +94,18 @@ void vdev_destroy(struct vdev *vdev)
 	for (unsigned i = 0; i < vdev->config.devices; i++)
 		device_destroy(&vdev->devices[i]);
 	free(vdev->devices);
+	vdev_meetings_destroy(&vdev->meetings);
 	pthread_mutex_destroy(&vdev->marks.lock);
 }
 
-uint64_t vdev_core_clock_ps(const struct vdev_core *core)
+uint64_t vdev_core_clock_ps(struct vdev_core *core)
 {
-	return core->clock_start_ps + (clock_boot().ns - core->device->vdev->start_ns) * 1000u;
+	uint64_t now_ps;
+
+	pthread_mutex_lock(&core->lock);
+	now_ps = vdev_clock_at(&core->clock, clock_boot().ns);
+	pthread_mutex_unlock(&core->lock);
+	return now_ps;
 }
 
 /* ---- processes --------------------------------------------------------------------------- */
@@ -147,6 +154,7 @@ void vdev_queue_clear(struct vdev_queue *queue)
 	vdev_memory_put(queue->tx);
 	vdev_memory_put(queue->rx);
 	vdev_memory_put(queue->rxc);
+	vdev_memory_put(queue->ran);
 	*queue = (struct vdev_queue){0};
 }
 
@@ -192,6 +200,18 @@ void vdev_detach(struct vdev_device *device, pid_t tgid)
 
 /* ---- reset ------------------------------------------------------------------------------- */
 
+/* Frees the rings of one core or TopSP. */
+static void free_rings(struct vdev_device *device, uint64_t handles[VDEV_NQ_TYPES][VDEV_NQ_ENGINES])
+{
+	for (unsigned t = 0; t < VDEV_NQ_TYPES; t++) {
+		for (unsigned e = 0; e < VDEV_NQ_ENGINES; e++) {
+			if (handles[t][e])
+				vdev_memory_free_locked(device, handles[t][e]);
+			handles[t][e] = 0;
+		}
+	}
+}
+
 static void reset_core(struct vdev_device *device, unsigned index)
 {
 	struct vdev_core *core = &device->cores[index];
@@ -199,19 +219,14 @@ static void reset_core(struct vdev_device *device, unsigned index)
 	vdev_queue_clear(&device->exec_queues[index]);
 	vdev_core_cancel(core, 0);
 	pthread_mutex_lock(&core->lock);
-	vdev_memory_put(core->ring.memory);
-	core->ring = (struct vdev_ring){0};
+	vdev_rings_clear(&core->rings);
+	core->dead = false;
 	core->submitted = core->completed = core->acknowledged = 0;
 	core->cinit = NEURON_CINIT_INVALID;
 	pthread_cond_broadcast(&core->wake);
 	pthread_mutex_unlock(&core->lock);
-	for (unsigned t = 0; t < VDEV_NQ_TYPES; t++) {
-		for (unsigned e = 0; e < VDEV_NQ_ENGINES; e++) {
-			if (device->core_nq[index][t][e])
-				vdev_memory_free_locked(device, device->core_nq[index][t][e]);
-			device->core_nq[index][t][e] = 0;
-		}
-	}
+	free_rings(device, device->core_nq[index]);
+	free_rings(device, device->top_sp_nq[index]);
 }
 
 uint32_t vdev_reset_cores(struct vdev_device *device, uint32_t core_map)
@@ -244,6 +259,31 @@ static void print_marks(FILE *f, struct vdev_marks *marks)
 	pthread_mutex_unlock(&marks->lock);
 }
 
+static void print_cores(FILE *f, struct vdev *vdev)
+{
+	struct vdev_ring_losses sum = {0};
+
+	for (unsigned i = 0; i < vdev->config.devices; i++) {
+		for (unsigned c = 0; c < vdev->config.cores; c++) {
+			struct vdev_core *core = &vdev->devices[i].cores[c];
+
+			pthread_mutex_lock(&core->lock);
+			sum.overwritten += core->losses.overwritten;
+			sum.dropped += core->losses.dropped;
+			pthread_mutex_unlock(&core->lock);
+		}
+	}
+	fprintf(f, "ring_overwrites %" PRIu64 "\n", sum.overwritten);
+	fprintf(f, "ring_drops %" PRIu64 "\n", sum.dropped);
+	for (uint32_t i = 0; i < VDEV_CORE_FAULT_NUMBERS; i++) {
+		const struct vdev_core_fault_row *row = vdev_core_fault_find(i);
+		uint_fast64_t n = atomic_load(&vdev->counters.core_faults[i]);
+
+		if (row && n)
+			fprintf(f, "fault.%s %" PRIuFAST64 "\n", row->name, n);
+	}
+}
+
 char *vdev_stats_text(struct vdev *vdev, size_t *ret_size)
 {
 	struct vdev_counters *c = &vdev->counters;
@@ -264,6 +304,7 @@ char *vdev_stats_text(struct vdev *vdev, size_t *ret_size)
 	fprintf(f, "allocations %" PRIdFAST64 "\n", atomic_load(&c->allocations));
 	fprintf(f, "allocated_bytes %" PRIdFAST64 "\n", atomic_load(&c->allocated_bytes));
 	print_marks(f, &vdev->marks);
+	print_cores(f, vdev);
 	for (size_t i = 0; i < ioctl_row_count; i++) {
 		uint_fast64_t n = atomic_load(&c->by_request[i]);
 

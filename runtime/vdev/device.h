@@ -20,7 +20,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "runtime/vdev/core_faults.h"
 #include "runtime/vdev/core_marks.h"
+#include "runtime/vdev/device_clock.h"
+#include "runtime/vdev/meeting.h"
+#include "runtime/vdev/rings.h"
 #include "runtime/vdev/rules.h"
 #include "runtime/vdev/shapes.h"
 
@@ -30,11 +34,9 @@
 #define VDEV_MAX_ENGINES 132u
 #define VDEV_QUEUES_PER_ENGINE 16u
 #define VDEV_MAX_TOP_SP 16u
-#define VDEV_NQ_TYPES 6u
-#define VDEV_NQ_ENGINES 16u
 
 struct vdev_memory; /* memory.h */
-struct vdev_launch; /* exec.h */
+struct vdev_launch; /* program.h */
 struct vdev;
 
 struct vdev_config {
@@ -44,6 +46,10 @@ struct vdev_config {
 	unsigned cores; /* per device */
 	uint64_t memory_bytes;
 	uint64_t latency_us; /* before each launch */
+	uint64_t switch_us;  /* device time of a model switch */
+	struct vdev_timing timing;
+	enum vdev_ring_full ring_full;
+	struct vdev_core_faults core_faults;
 	const char *driver_version, *instance_id;
 	uint32_t compat_min, compat_max;
 	bool reset_fails; /* what NC_RESET_READY says */
@@ -61,19 +67,12 @@ struct vdev_queue {
 	pid_t owner;
 	uint32_t tx_count, rx_count;
 	struct vdev_memory *tx, *rx, *rxc; /* may be NULL */
-};
-
-/* Where records of a core go: the ring bound to (NOTIFY, VDEV_NQ_ENGINE_INDEX). */
-struct vdev_ring {
-	struct vdev_memory *memory; /* NULL: none */
-	uint64_t slots;
-	uint64_t written;
+	struct vdev_memory *ran;	   /* program of the last launch; may be NULL */
 };
 
 struct vdev_core {
 	struct vdev_device *device;
 	unsigned index;
-	uint64_t clock_start_ps; /* device time when the daemon started */
 
 	pthread_mutex_t lock; /* all below */
 	pthread_cond_t wake;  /* work, cancel, stop, cinit */
@@ -82,9 +81,13 @@ struct vdev_core {
 	struct vdev_launch *first, **last; /* waiting */
 	struct vdev_launch *running;
 	bool cancelled; /* the running one */
+	bool dead;	/* until the core is reset */
 	unsigned pending;
-	uint64_t submitted, completed, acknowledged;
-	struct vdev_ring ring;
+	uint64_t submitted, completed, acknowledged; /* since the core was reset */
+	uint64_t begun;				     /* launches since the device started */
+	struct vdev_clock clock;
+	struct vdev_rings rings;
+	struct vdev_ring_losses losses;
 
 	uint32_t cinit; /* enum neuron_cinit_state */
 	pid_t cinit_tid, cinit_tgid;
@@ -115,6 +118,7 @@ struct vdev_counters {
 	atomic_uint_fast64_t by_request[VDEV_RULES];
 	atomic_uint_fast64_t bytes_to_device, bytes_from_device;
 	atomic_uint_fast64_t launches;
+	atomic_uint_fast64_t core_faults[VDEV_CORE_FAULT_NUMBERS];
 	atomic_int_fast64_t open_handles, allocations, allocated_bytes;
 };
 
@@ -123,7 +127,7 @@ struct vdev {
 	struct vdev_device *devices;
 	struct vdev_marks marks;
 	struct vdev_counters counters;
-	uint64_t start_ns; /* CLOCK_BOOTTIME: zero of the device clocks */
+	struct vdev_meetings meetings;
 	atomic_bool stopping;
 	atomic_int requests_running;
 };
@@ -140,8 +144,13 @@ static inline const struct vdev_arch *vdev_arch_of(const struct vdev *vdev)
 	return vdev->config.instance->family->arch;
 }
 
-/* Device time of a core now. */
-uint64_t vdev_core_clock_ps(const struct vdev_core *core);
+/* Device time of a core now; takes core->lock. */
+uint64_t vdev_core_clock_ps(struct vdev_core *core);
+/* Number of a core on the machine. */
+static inline unsigned vdev_core_number(const struct vdev_core *core)
+{
+	return core->device->index * core->device->vdev->config.cores + core->index;
+}
 
 /* Number of a working handle's opener in the table; -EBUSY when 16 others are in it. */
 int vdev_attach(struct vdev_device *device, pid_t tgid);

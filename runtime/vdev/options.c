@@ -30,6 +30,14 @@ enum option_key {
 	KEY_FAIL,
 	KEY_DELAY,
 	KEY_RESET_FAILS,
+	KEY_SWITCH,
+	KEY_RING_FULL,
+	KEY_CLOCK_OFFSET,
+	KEY_CLOCK_DRIFT,
+	KEY_SEED,
+	KEY_JITTER,
+	KEY_DEVICE_TIME,
+	KEY_FAULT,
 };
 
 const struct argp_option vdev_option_table[] = {
@@ -56,10 +64,26 @@ const struct argp_option vdev_option_table[] = {
 	{"compat", KEY_COMPAT, "MIN-MAX", 0,
 		"Compatibility ids of runtimes (default that of the generation)", 0},
 	{"without", KEY_WITHOUT, "NAME[,NAME...]", 0, "Requests that it does not know", 0},
-	{NULL, 0, NULL, 0, "Faults (may be repeated):", 3},
+	{NULL, 0, NULL, 0, "The cores:", 3},
+	{"clock-offset", KEY_CLOCK_OFFSET, "NS", 0,
+		"Nanoseconds that the clocks of cores show more (default 0)", 0},
+	{"clock-drift", KEY_CLOCK_DRIFT, "PPM", 0,
+		"How much faster they run, -100000 to 100000 parts in a million (default 0)", 0},
+	{"device-time", KEY_DEVICE_TIME, "real|steps", 0,
+		"Whether these clocks run always, or in runs alone (default real)", 0},
+	{"jitter", KEY_JITTER, "PPM", 0,
+		"By how much durations of instructions vary, up to 500000 (default 0)", 0},
+	{"seed", KEY_SEED, "N", 0, "What jitter and drift of each core come from (default 0)", 0},
+	{"switch", KEY_SWITCH, "US", 0,
+		"Microseconds that a core takes for another model (default 0)", 0},
+	{"ring-full", KEY_RING_FULL, "overwrite|drop|fail", 0,
+		"What happens to a record that finds its ring full (default overwrite)", 0},
+	{NULL, 0, NULL, 0, "Faults (may be repeated):", 4},
 	{"fail", KEY_FAIL, "NAME[:ERRNO[:NTH]]", 0,
 		"Let every request NAME fail, or only the NTH (default EIO)", 0},
 	{"delay", KEY_DELAY, "NAME:MS", 0, "Answer request NAME only after MS milliseconds", 0},
+	{"fault", KEY_FAULT, "NAME[:CORE[:NTH]]", 0,
+		"Let launches of a core (of the machine, * for all) go wrong, or only the NTH", 0},
 	{"reset-fails", KEY_RESET_FAILS, NULL, 0,
 		"Resets are taken, and NC_RESET_READY says of each that it failed", 0},
 	{0},
@@ -149,6 +173,61 @@ static const char *set_cores(struct vdev_choice *c, const char *value)
 static const char *set_latency(struct vdev_choice *c, const char *value)
 {
 	return set_number(value, 0, 60000000, &c->options.config.latency_us, NULL);
+}
+
+static const char *set_switch(struct vdev_choice *c, const char *value)
+{
+	return set_number(value, 0, 60000000, &c->options.config.switch_us, NULL);
+}
+
+static const char *set_clock_offset(struct vdev_choice *c, const char *value)
+{
+	return set_number(value, 0, 1000000000000000ull, &c->options.config.timing.offset_ns, NULL);
+}
+
+static const char *set_clock_drift(struct vdev_choice *c, const char *value)
+{
+	bool slower = value[0] == '-';
+	uint64_t ppm;
+
+	if (!parse_number(value + slower, 0, VDEV_MAX_DRIFT_PPM, &ppm))
+		return "a number from -100000 to 100000";
+	c->options.config.timing.drift_ppm = slower ? -(int64_t)ppm : (int64_t)ppm;
+	return NULL;
+}
+
+static const char *set_seed(struct vdev_choice *c, const char *value)
+{
+	return set_number(value, 0, UINT64_MAX, &c->options.config.timing.seed, NULL);
+}
+
+static const char *set_jitter(struct vdev_choice *c, const char *value)
+{
+	return set_number(value, 0, 500000, &c->options.config.timing.jitter_ppm, NULL);
+}
+
+static const char *set_device_time(struct vdev_choice *c, const char *value)
+{
+	c->options.config.timing.steps = strcmp(value, "steps") == 0;
+	return strcmp(value, "real") == 0 || c->options.config.timing.steps ? NULL
+									    : "one of real, steps";
+}
+
+static const char *set_ring_full(struct vdev_choice *c, const char *value)
+{
+	static const char *const names[] = {
+		[VDEV_RING_OVERWRITE] = "overwrite",
+		[VDEV_RING_DROP] = "drop",
+		[VDEV_RING_FAIL] = "fail",
+	};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(value, names[i]) == 0) {
+			c->options.config.ring_full = (enum vdev_ring_full)i;
+			return NULL;
+		}
+	}
+	return "one of overwrite, drop, fail";
 }
 
 static const char *set_arch(struct vdev_choice *c, const char *value)
@@ -264,6 +343,21 @@ static const char *set_delay(struct vdev_choice *c, const char *value)
 		       : "a request by name and up to 3600000 milliseconds, such as NC_RESET:500";
 }
 
+static const char *set_fault(struct vdev_choice *c, const char *value)
+{
+	static char want[512];
+	int used;
+
+	if (vdev_core_faults_add(&c->options.config.core_faults, value))
+		return NULL;
+	used = snprintf(want, sizeof(want),
+		"a fault, a core of the machine or *, and which launch, such as hardware:0:2, at "
+		"most %u times; faults are: ",
+		VDEV_CORE_FAULT_RULES);
+	vdev_core_fault_names(want + used, sizeof(want) - (size_t)used);
+	return want;
+}
+
 static const char *set_reset_fails(struct vdev_choice *c, const char *value)
 {
 	(void)value;
@@ -291,6 +385,14 @@ static const struct setter {
 	{KEY_FAIL, set_fail},
 	{KEY_DELAY, set_delay},
 	{KEY_RESET_FAILS, set_reset_fails},
+	{KEY_SWITCH, set_switch},
+	{KEY_RING_FULL, set_ring_full},
+	{KEY_CLOCK_OFFSET, set_clock_offset},
+	{KEY_CLOCK_DRIFT, set_clock_drift},
+	{KEY_SEED, set_seed},
+	{KEY_JITTER, set_jitter},
+	{KEY_DEVICE_TIME, set_device_time},
+	{KEY_FAULT, set_fault},
 };
 
 const char *vdev_option_name(int key)

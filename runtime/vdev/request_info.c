@@ -207,6 +207,48 @@ static int bar_read(struct vdev_call *call, void *arg)
 	return read_registers(call, a);
 }
 
+/* A word that a reader of a ring has written; any other register ignores what is written. */
+static void write_register(const struct vdev_call *call, uint64_t address, uint32_t word)
+{
+	uint64_t at = bar_offset(address) - VDEV_BAR_RING_READ(0, 0);
+	uint64_t stride = VDEV_BAR_RING_READ(1, 0) - VDEV_BAR_RING_READ(0, 0);
+	struct vdev_core *core;
+	struct vdev_ring *ring;
+
+	if (bar_offset(address) < VDEV_BAR_RING_READ(0, 0) ||
+		at / stride >= call->vdev->config.cores || at % 4)
+		return;
+	core = &call->device->cores[at / stride];
+	pthread_mutex_lock(&core->lock);
+	ring = vdev_rings_find(&core->rings, at % stride / 4);
+	if (ring)
+		vdev_ring_read(ring, word);
+	pthread_mutex_unlock(&core->lock);
+}
+
+static int bar_write(struct vdev_call *call, void *arg)
+{
+	const struct neuron_bar_rw *a = arg;
+
+	if (a->count > MAX_BAR_WORDS)
+		return -EINVAL;
+	for (uint32_t done = 0, n; a->bar == 0 && done < a->count; done += n) {
+		uint64_t address[64];
+		uint32_t data[64];
+		int r;
+
+		n = a->count - done < 64 ? a->count - done : 64;
+		r = vdev_user_read(call->tid, a->address + 8ull * done, address, 8ull * n);
+		if (r == 0)
+			r = vdev_user_read(call->tid, a->data + 4ull * done, data, 4ull * n);
+		if (r < 0)
+			return r;
+		for (uint32_t i = 0; i < n; i++)
+			write_register(call, address[i], data[i]);
+	}
+	return 0;
+}
+
 /* ---- messages that go nowhere ------------------------------------------------------------ */
 
 static int post_metric(struct vdev_call *call, void *arg)
@@ -242,6 +284,7 @@ const struct vdev_request vdev_requests_info[] = {
 	{NEURON_IOCTL_DEVICE_INIT, vdev_answer_nothing},
 	{NEURON_IOCTL_DEVICE_RELEASE, vdev_answer_nothing},
 	{NEURON_IOCTL_BAR_READ, bar_read},
+	{NEURON_IOCTL_BAR_WRITE, bar_write},
 	{NEURON_IOCTL_POST_METRIC, post_metric},
 	{NEURON_IOCTL_PRINTK, print_message},
 	{0, NULL},

@@ -39,22 +39,20 @@ static uint64_t *ring_slot(struct vdev_device *device, const struct ring_wish *w
 	return NULL;
 }
 
-/* The core writes its records into this ring from now on. */
+/* The core writes its records into this ring from now on.  Each core has the TopSP of its number. */
 static void bind_ring(
 	struct vdev_device *device, const struct ring_wish *wish, struct vdev_memory *memory)
 {
 	struct vdev_core *core;
 
-	if (wish->dev_type != VDEV_NQ_DEV_TYPE_CORE || wish->type != VDEV_NQ_TYPE_NOTIFY ||
-		wish->engine != VDEV_NQ_ENGINE_INDEX)
+	if (wish->dev_id >= device->vdev->config.cores)
 		return;
 	core = &device->cores[wish->dev_id];
 	pthread_mutex_lock(&core->lock);
-	vdev_memory_put(core->ring.memory);
-	core->ring = (struct vdev_ring){
-		.memory = vdev_memory_ref(memory),
-		.slots = memory->size / sizeof(struct vdev_notification),
-	};
+	vdev_ring_bind(wish->dev_type == NEURON_NQ_DEV_TOP_SP
+			       ? &core->rings.top_sp[wish->type][wish->engine]
+			       : &core->rings.core[wish->type][wish->engine],
+		memory);
 	pthread_mutex_unlock(&core->lock);
 }
 
@@ -198,6 +196,13 @@ static int take_memory(struct vdev_call *call, uint64_t handle, struct vdev_memo
 	return *ret ? 0 : -EINVAL;
 }
 
+/* What the owner of a queue has on its core ends when the queue is released or bound anew. */
+static void end_launches(struct vdev_call *call, uint32_t engine, uint32_t queue)
+{
+	if (engine == VDEV_EXEC_ENGINE)
+		vdev_core_cancel(&call->device->cores[queue], call->tgid);
+}
+
 /* device->lock held */
 static int set_queue(struct vdev_call *call, const struct neuron_dma_queue_init *a)
 {
@@ -222,6 +227,10 @@ static int set_queue(struct vdev_call *call, const struct neuron_dma_queue_init 
 		vdev_queue_clear(&fresh);
 		return -EINVAL;
 	}
+	if (queue->ready)
+		end_launches(call, a->eng_id, a->qid);
+	fresh.ran = queue->ran;
+	queue->ran = NULL;
 	vdev_queue_clear(queue);
 	*queue = fresh;
 	return 0;
@@ -252,8 +261,10 @@ static int dma_queue_release(struct vdev_call *call, void *arg)
 
 	pthread_mutex_lock(&call->device->lock);
 	queue = own_queue(call, a->eng_id, a->qid);
-	if (queue)
+	if (queue) {
+		end_launches(call, a->eng_id, a->qid);
 		vdev_queue_clear(queue);
+	}
 	pthread_mutex_unlock(&call->device->lock);
 	return queue ? 0 : -EINVAL;
 }
@@ -272,10 +283,15 @@ static int launch(struct vdev_call *call, const struct neuron_dma_queue_copy_sta
 	if (!made)
 		return -ENOMEM;
 	made->number = a->tx_desc_count;
+	made->switched = queue->ran && queue->ran != queue->tx;
 	r = vdev_core_submit(&call->device->cores[a->qid], made);
-	if (r < 0)
+	if (r < 0) {
 		vdev_launch_free(made);
-	return r;
+		return r;
+	}
+	vdev_memory_put(queue->ran);
+	queue->ran = vdev_memory_ref(queue->tx);
+	return 0;
 }
 
 static int dma_queue_copy_start(struct vdev_call *call, void *arg)
@@ -297,6 +313,7 @@ static void acknowledge(struct vdev_core *core, uint32_t count)
 	pthread_mutex_lock(&core->lock);
 	open = core->completed - core->acknowledged;
 	core->acknowledged += count < open ? count : open;
+	vdev_rings_acknowledge(&core->rings, core->acknowledged, core->completed);
 	pthread_mutex_unlock(&core->lock);
 }
 

@@ -266,9 +266,6 @@ TEST("vdev: a ring is made once per key, lives with the device, and may be force
 
 /* ---- executions -------------------------------------------------------------------------- */
 
-/* Of an instruction that only its place in the list orders. */
-#define UNORDERED .wait = VDEV_NO_SEMAPHORE, .post = VDEV_NO_SEMAPHORE
-
 /* sum = a + b; out = sum.  Three bindings of float32. */
 static int load_add(
 	struct vdev_client *c, const uint64_t handles[4], uint64_t add_ps, uint64_t copy_ps)
@@ -364,7 +361,8 @@ TEST("vdev: launches of a core run in order; at most 64 wait; the ring keeps the
 	_cleanup_close_ int fd = -1;
 	_client_ struct vdev_client c = {0};
 	struct vdev_notification note;
-	const struct vdev_instruction long_step = {.op = VDEV_OP_NOP, .duration_ps = 500000000000};
+	const struct vdev_instruction long_step = {
+		.op = VDEV_OP_NOP, UNORDERED, .duration_ps = 500000000000};
 	uint64_t last = 0;
 	int accepted = 0, r = 0;
 
@@ -434,22 +432,25 @@ TEST("vdev: a bad program is answered by two notes with the error, and takes no 
 		struct vdev_instruction step;
 		uint64_t handle, offset, size; /* of binding 0; handle 0: the good one */
 	} rows[] = {
-		{"magic", PROGRAM(1, 1, 1), {.op = VDEV_OP_NOP}, 0, 0, 64},
-		{"too many steps", PROGRAM(VDEV_PROGRAM_MAGIC, VDEV_MAX_INSTRUCTIONS + 1, 1), {0},
-			0, 0, 64},
-		{"too many bindings", PROGRAM(VDEV_PROGRAM_MAGIC, 1, VDEV_MAX_BINDINGS + 1), {0}, 0,
-			0, 64},
-		{"image too short", PROGRAM(VDEV_PROGRAM_MAGIC, VDEV_MAX_INSTRUCTIONS, 1), {0}, 0,
-			0, 64},
-		{"unknown handle", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1), {0}, 99, 0, 64},
-		{"binding too long", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1), {0}, 0, 0, 65},
-		{"binding wraps", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1), {0}, 0, UINT64_MAX, 2},
+		{"magic", PROGRAM(1, 1, 1), {UNORDERED}, 0, 0, 64},
+		{"too many steps", PROGRAM(VDEV_PROGRAM_MAGIC, VDEV_MAX_INSTRUCTIONS + 1, 1),
+			{UNORDERED}, 0, 0, 64},
+		{"too many bindings", PROGRAM(VDEV_PROGRAM_MAGIC, 1, VDEV_MAX_BINDINGS + 1),
+			{UNORDERED}, 0, 0, 64},
+		{"image too short", PROGRAM(VDEV_PROGRAM_MAGIC, VDEV_MAX_INSTRUCTIONS, 1),
+			{UNORDERED}, 0, 0, 64},
+		{"unknown handle", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1), {UNORDERED}, 99, 0, 64},
+		{"binding too long", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1), {UNORDERED}, 0, 0, 65},
+		{"binding wraps", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1), {UNORDERED}, 0, UINT64_MAX, 2},
 		{"step beyond binding", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1),
-			{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_INT8, .count = 65}, 0, 0, 64},
-		{"operand missing", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1),
-			{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_INT8, .src0 = 1, .count = 1}, 0, 0,
+			{UNORDERED, .op = VDEV_OP_COPY, .dtype = NRT_DTYPE_INT8, .count = 65}, 0, 0,
 			64},
-		{"hours", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1), {.duration_ps = UINT64_MAX}, 0, 0, 64},
+		{"operand missing", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1),
+			{UNORDERED, .op = VDEV_OP_COPY, .dtype = NRT_DTYPE_INT8, .src0 = 1,
+				.count = 1},
+			0, 0, 64},
+		{"hours", PROGRAM(VDEV_PROGRAM_MAGIC, 1, 1), {UNORDERED, .duration_ps = UINT64_MAX},
+			0, 0, 64},
 	};
 	_run_ struct vdev_run run = {0};
 	_cleanup_close_ int fd = -1;
@@ -550,6 +551,7 @@ TEST("vdev: memory freed and client gone in mid-run leave the device whole", "[v
 	_run_ struct vdev_run run = {0};
 	_client_ struct vdev_client c = {0}, next = {0};
 	const struct vdev_instruction step = {.op = VDEV_OP_COPY,
+		UNORDERED,
 		.dtype = NRT_DTYPE_UINT8,
 		.dst = 1,
 		.count = 64,
@@ -578,7 +580,7 @@ TEST("vdev: memory freed and client gone in mid-run leave the device whole", "[v
 	fd = vdev_open(&run, 0, O_RDWR);
 	REQUIRE_EQ(vdev_client_open(&next, &run, fd, 0, 4096), 0);
 	REQUIRE_EQ(vdev_client_load(&next, NULL, 0, NULL, 0), 0);
-	next.seen = 1; /* the ring went on living */
+	next.notes.seen = 1; /* the ring went on living */
 	REQUIRE_EQ(vdev_client_launch(&next, 7), 0);
 	REQUIRE(vdev_client_next(&next, &note));
 	CHECK_EQ(note.id, 7);

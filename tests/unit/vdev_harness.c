@@ -392,62 +392,128 @@ void *vdev_start_cinit(void *arg)
 
 /* ---- a core ------------------------------------------------------------------------------ */
 
-int vdev_client_open(struct vdev_client *c, const struct vdev_run *run, int fd, unsigned core,
-	uint32_t ring_size)
+int vdev_notes_open(struct vdev_notes *n, const struct vdev_run *run, int fd, unsigned device,
+	const struct neuron_notifications_init_v2 *which)
 {
-	struct neuron_notifications_init_v2 nq = {
+	struct neuron_notifications_init_v2 nq = *which;
+	int r;
+
+	*n = (struct vdev_notes){0};
+	nq.on_host_memory = 1;
+	r = vdev_call(fd, NEURON_IOCTL_NOTIFICATIONS_INIT_V2, &nq);
+	if (r < 0)
+		return r;
+	n->ring = vdev_map(run, device, nq.mem_handle, &n->ring_size);
+	n->slots = n->ring_size / sizeof(*n->ring);
+	return n->ring ? 0 : -EPROTO;
+}
+
+void vdev_notes_close(struct vdev_notes *n)
+{
+	if (n->ring)
+		munmap(n->ring, n->ring_size);
+	n->ring = NULL;
+}
+
+bool vdev_notes_has(const struct vdev_notes *n)
+{
+	const struct vdev_notification *slot = &n->ring[n->seen % n->slots];
+	uint64_t head = __atomic_load_n((const uint64_t *)(const void *)slot, __ATOMIC_ACQUIRE);
+	uint8_t wanted = n->seen / n->slots % 2 ? 0 : VDEV_NOTE_PHASE;
+
+	/* A slot of the first lap is zero until written. */
+	return head && (head >> 24 & VDEV_NOTE_PHASE) == wanted;
+}
+
+bool vdev_notes_next(struct vdev_notes *n, struct vdev_notification *ret)
+{
+	struct timespec start;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	while (!vdev_notes_has(n)) {
+		if (out_of_patience(&start))
+			return false;
+		sched_yield();
+	}
+	*ret = n->ring[n->seen++ % n->slots];
+	return true;
+}
+
+int vdev_client_bind(const struct vdev_client *c)
+{
+	struct neuron_dma_queue_init queue = {.eng_id = VDEV_EXEC_ENGINE,
+		.qid = c->core,
+		.tx_handle = c->program,
+		.rx_handle = c->table};
+
+	return vdev_call(c->fd, NEURON_IOCTL_DMA_QUEUE_INIT, &queue);
+}
+
+int vdev_client_release(const struct vdev_client *c)
+{
+	struct neuron_dma_queue_release release = {VDEV_EXEC_ENGINE, c->core};
+
+	return vdev_call(c->fd, NEURON_IOCTL_DMA_QUEUE_RELEASE, &release);
+}
+
+int vdev_client_open_on(struct vdev_client *c, const struct vdev_run *run, int fd, unsigned device,
+	unsigned core, uint32_t ring_size)
+{
+	const struct neuron_notifications_init_v2 nq = {
 		.nq_dev_id = core,
 		.nq_dev_type = VDEV_NQ_DEV_TYPE_CORE,
 		.nq_type = VDEV_NQ_TYPE_NOTIFY,
 		.engine_index = VDEV_NQ_ENGINE_INDEX,
 		.size = ring_size,
-		.on_host_memory = 1,
 	};
-	struct neuron_dma_queue_init queue = {.eng_id = VDEV_EXEC_ENGINE, .qid = core};
 	int r;
 
 	*c = (struct vdev_client){.fd = fd, .core = core};
-	r = vdev_call(fd, NEURON_IOCTL_NOTIFICATIONS_INIT_V2, &nq);
+	r = vdev_notes_open(&c->notes, run, fd, device, &nq);
 	if (r == 0)
-		r = vdev_alloc(fd, 1 << 18, &c->program);
+		r = vdev_alloc(fd,
+			sizeof(struct vdev_program) +
+				VDEV_MAX_INSTRUCTIONS * sizeof(struct vdev_instruction),
+			&c->program);
 	if (r == 0)
 		r = vdev_alloc(fd, VDEV_MAX_BINDINGS * sizeof(struct vdev_binding), &c->table);
-	if (r < 0)
-		return r;
-	queue.tx_handle = c->program;
-	queue.rx_handle = c->table;
-	r = vdev_call(fd, NEURON_IOCTL_DMA_QUEUE_INIT, &queue);
-	if (r < 0)
-		return r;
-	c->ring = vdev_map(run, 0, nq.mem_handle, &c->ring_size);
-	c->slots = c->ring_size / sizeof(*c->ring);
-	return c->ring ? 0 : -EPROTO;
+	return r < 0 ? r : vdev_client_bind(c);
+}
+
+int vdev_client_open(struct vdev_client *c, const struct vdev_run *run, int fd, unsigned core,
+	uint32_t ring_size)
+{
+	return vdev_client_open_on(c, run, fd, 0, core, ring_size);
 }
 
 void vdev_client_close(struct vdev_client *c)
 {
-	if (c->ring)
-		munmap(c->ring, c->ring_size);
-	c->ring = NULL;
+	vdev_notes_close(&c->notes);
 }
 
-int vdev_client_load(struct vdev_client *c, const struct vdev_instruction *steps,
-	uint32_t step_count, const struct vdev_binding *bindings, uint32_t binding_count)
+int vdev_client_load_program(struct vdev_client *c, struct vdev_program header,
+	const struct vdev_instruction *steps, uint32_t step_count,
+	const struct vdev_binding *bindings, uint32_t binding_count)
 {
-	struct vdev_program header = {
-		.magic = VDEV_PROGRAM_MAGIC,
-		.flags = VDEV_PROGRAM_SERIAL,
-		.instruction_count = step_count,
-		.binding_count = binding_count,
-	};
-	int r = vdev_write(c->fd, c->program, 0, &header, sizeof(header));
+	int r;
 
+	header.magic = VDEV_PROGRAM_MAGIC;
+	header.instruction_count = step_count;
+	header.binding_count = binding_count;
+	r = vdev_write(c->fd, c->program, 0, &header, sizeof(header));
 	if (r == 0)
 		r = vdev_write(
 			c->fd, c->program, sizeof(header), steps, step_count * sizeof(*steps));
 	if (r == 0)
 		r = vdev_write(c->fd, c->table, 0, bindings, binding_count * sizeof(*bindings));
 	return r;
+}
+
+int vdev_client_load(struct vdev_client *c, const struct vdev_instruction *steps,
+	uint32_t step_count, const struct vdev_binding *bindings, uint32_t binding_count)
+{
+	return vdev_client_load_program(c, (struct vdev_program){.flags = VDEV_PROGRAM_SERIAL},
+		steps, step_count, bindings, binding_count);
 }
 
 int vdev_client_launch(struct vdev_client *c, uint32_t number)
@@ -460,24 +526,18 @@ int vdev_client_launch(struct vdev_client *c, uint32_t number)
 
 bool vdev_client_has(const struct vdev_client *c)
 {
-	const struct vdev_notification *slot = &c->ring[c->seen % c->slots];
-	uint64_t head = __atomic_load_n((const uint64_t *)(const void *)slot, __ATOMIC_ACQUIRE);
-	uint8_t wanted = c->seen / c->slots % 2 ? 0 : VDEV_NOTE_PHASE;
-
-	/* A slot of the first lap is zero until written. */
-	return head && (head >> 24 & VDEV_NOTE_PHASE) == wanted;
+	return vdev_notes_has(&c->notes);
 }
 
 bool vdev_client_next(struct vdev_client *c, struct vdev_notification *ret)
 {
-	struct timespec start;
+	return vdev_notes_next(&c->notes, ret);
+}
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	while (!vdev_client_has(c)) {
-		if (out_of_patience(&start))
-			return false;
-		sched_yield();
-	}
-	*ret = c->ring[c->seen++ % c->slots];
-	return true;
+bool vdev_client_run(struct vdev_client *c, uint32_t number, struct vdev_notification *ret_start,
+	struct vdev_notification *ret_end)
+{
+	return vdev_client_launch(c, number) == 0 && vdev_client_next(c, ret_start) &&
+	       ret_start->subtype == VDEV_NOTE_START && vdev_client_next(c, ret_end) &&
+	       ret_end->subtype == VDEV_NOTE_END;
 }

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "runtime/vdev/vdev_abi.h"
+#include "vmlinux/neuron_args.h"
 
 /* What a machine must have for these tests; NULL when it has. */
 const char *vdev_missing(void);
@@ -80,27 +81,56 @@ struct vdev_cinit_waiter {
 };
 void *vdev_start_cinit(void *arg);
 
+/* Of an instruction that only its place in the list orders. */
+#define UNORDERED .wait = VDEV_NO_SEMAPHORE, .post = VDEV_NO_SEMAPHORE
+
+/* A notification ring and how far it is read. */
+struct vdev_notes {
+	struct vdev_notification *ring; /* mapped; NULL: not open */
+	uint64_t ring_size, slots;
+	uint64_t seen; /* records taken so far */
+};
+
+/* Gets the ring of (core or TopSP, type, engine) of a device; 0 or -errno. */
+int vdev_notes_open(struct vdev_notes *n, const struct vdev_run *run, int fd, unsigned device,
+	const struct neuron_notifications_init_v2 *which);
+void vdev_notes_close(struct vdev_notes *n);
+/* Next record; false when none comes within ten seconds. */
+bool vdev_notes_next(struct vdev_notes *n, struct vdev_notification *ret);
+/* Whether a record is there now. */
+bool vdev_notes_has(const struct vdev_notes *n);
+
 /* A core with its ring, program and binding table. */
 struct vdev_client {
 	int fd;
 	unsigned core;
 	uint64_t program, table;
-	struct vdev_notification *ring; /* mapped */
-	uint64_t ring_size, slots;
-	uint64_t seen; /* records taken so far */
+	struct vdev_notes notes;
 };
 
-/* Makes a ring of ring_size bytes and binds an exec queue; 0 or -errno. */
+/* Makes a ring of ring_size bytes and binds an exec queue; 0 or -errno.  On device 0, or on any. */
 int vdev_client_open(struct vdev_client *c, const struct vdev_run *run, int fd, unsigned core,
 	uint32_t ring_size);
+int vdev_client_open_on(struct vdev_client *c, const struct vdev_run *run, int fd, unsigned device,
+	unsigned core, uint32_t ring_size);
 void vdev_client_close(struct vdev_client *c); /* not the fd */
-/* Writes a program image and the binding table. */
+/* Writes a program image and the binding table: a serial program, or one whose header says all but magic and
+ * counts of instructions and bindings. */
 int vdev_client_load(struct vdev_client *c, const struct vdev_instruction *steps,
 	uint32_t step_count, const struct vdev_binding *bindings, uint32_t binding_count);
+int vdev_client_load_program(struct vdev_client *c, struct vdev_program header,
+	const struct vdev_instruction *steps, uint32_t step_count,
+	const struct vdev_binding *bindings, uint32_t binding_count);
+/* Binds (anew) or releases its exec queue: 0 or -errno. */
+int vdev_client_bind(const struct vdev_client *c);
+int vdev_client_release(const struct vdev_client *c);
 int vdev_client_launch(struct vdev_client *c, uint32_t number);
 /* Next record of the ring; false when none comes within ten seconds. */
 bool vdev_client_next(struct vdev_client *c, struct vdev_notification *ret);
 /* Whether a record is there now. */
 bool vdev_client_has(const struct vdev_client *c);
+/* Launches, and takes the START and END records of that. */
+bool vdev_client_run(struct vdev_client *c, uint32_t number, struct vdev_notification *ret_start,
+	struct vdev_notification *ret_end);
 
 #endif

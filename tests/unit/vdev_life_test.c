@@ -40,7 +40,8 @@ TEST("vdev: SIGTERM and SIGINT leave nothing, whatever clients are doing", "[vde
 		_run_ struct vdev_run run = {0};
 		_cleanup_close_ int fd = -1;
 		_client_ struct vdev_client c = {0};
-		const struct vdev_instruction step = {.duration_ps = 1800ull * 1000000000000ull};
+		const struct vdev_instruction step = {
+			UNORDERED, .duration_ps = 1800ull * 1000000000000ull};
 		struct vdev_cinit_waiter waiter;
 		pthread_t thread;
 		uint32_t state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vdev_pure_test.c - the parts of the virtual device that need no device: sums, marks, checks,
- * rings. */
+/* vdev_pure_test.c - the parts of the virtual device that need no device: sums, marks, argument
+ * structures. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "nrt/nrt.h"
 #include "runtime/vdev/arithmetic.h"
 #include "runtime/vdev/core_marks.h"
-#include "runtime/vdev/exec.h"
 #include "runtime/vdev/memory.h"
 #include "tests/shim/shim.h"
 #include "vmlinux/ioctl_table.h"
@@ -177,79 +176,6 @@ TEST("vdev: marks are given back only by their owner, maps are relative to the d
 	vdev_marks_give_all(&marks, 10);
 	for (unsigned c = 0; c < 16; c++)
 		CHECK_EQ(marks.owner[c], 0);
-}
-
-TEST("vdev: a step is refused when any operand could leave its binding", "[vdev]")
-{
-	static uint8_t data[64];
-	const struct vdev_bound bounds[3] = {
-		{.data = data, .size = 64}, {.data = data, .size = 32}, {.data = NULL, .size = 0}};
-	const struct {
-		struct vdev_instruction step;
-		int result;
-	} rows[] = {
-		{{.op = VDEV_OP_NOP, .dtype = 99, .src0 = 77}, 0},
-		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_FLOAT32, .src0 = 0, .dst = 1, .count = 8},
-			0},
-		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_FLOAT32, .src0 = 0, .dst = 1, .count = 9},
-			-EINVAL},
-		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_FLOAT32, .src0 = 1, .dst = 0, .count = 9},
-			-EINVAL},
-		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_FP8_E4, .src0 = 0, .dst = 1, .count = 32},
-			0},
-		{{.op = VDEV_OP_ADD, .dtype = NRT_DTYPE_FP8_E4, .src0 = 0, .dst = 1, .count = 1},
-			-EINVAL},
-		{{.op = VDEV_OP_ADD,
-			 .dtype = NRT_DTYPE_INT8,
-			 .src0 = 0,
-			 .src1 = 1,
-			 .dst = 1,
-			 .count = 32},
-			0},
-		{{.op = VDEV_OP_ADD,
-			 .dtype = NRT_DTYPE_INT8,
-			 .src0 = 0,
-			 .src1 = 1,
-			 .dst = 0,
-			 .count = 33},
-			-EINVAL},
-		{{.op = VDEV_OP_ADD, .dtype = NRT_DTYPE_INT8, .src1 = VDEV_NO_BINDING, .count = 1},
-			-EINVAL},
-		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_INT8, .src0 = 3, .count = 0}, -EINVAL},
-		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_INT8, .src0 = 2, .count = 0}, -EINVAL},
-		{{.op = VDEV_OP_COPY, .dtype = NRT_DTYPE_UINT64, .count = 1ull << 61}, -EINVAL},
-		{{.op = VDEV_OP_COPY, .dtype = 0, .count = 1}, -EINVAL},
-		{{.op = 3, .dtype = NRT_DTYPE_INT8, .count = 1}, -EINVAL},
-		{{.unit = 5, .op = VDEV_OP_NOP}, -EINVAL},
-	};
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		test_info("row %zu", i);
-		CHECK_EQ(vdev_instruction_check(&rows[i].step, bounds, 3), rows[i].result);
-	}
-}
-
-TEST("vdev: the ring flips its phase each lap and keeps the newest", "[vdev]")
-{
-	_Alignas(8) uint8_t bytes[64] = {0};
-	struct vdev_memory memory = {.map = bytes, .size = sizeof(bytes)};
-	struct vdev_ring ring = {.memory = &memory, .slots = 4};
-
-	for (uint16_t i = 0; i < 10; i++) {
-		struct vdev_notification got;
-
-		vdev_ring_write(&ring, (struct vdev_notification){.id = i,
-					       .custom = 7,
-					       .subtype = VDEV_NOTE_END,
-					       .timestamp_ps = 100u + i});
-		memcpy(&got, bytes + i % 4 * sizeof(got), sizeof(got));
-		CHECK_EQ(got.id, i);
-		CHECK_EQ(got.custom, 7);
-		CHECK_EQ(got.subtype, VDEV_NOTE_END);
-		CHECK_EQ(got.timestamp_ps, 100 + i);
-		CHECK_EQ(got.type_phase,
-			VDEV_NOTE_TYPE_EXPLICIT_SP | (i / 4 % 2 ? 0 : VDEV_NOTE_PHASE));
-	}
 }
 
 TEST("vdev: argument structures have the sizes of the request table", "[vdev]")
