@@ -44,7 +44,8 @@ struct execution {
 	struct nrt_model *model;
 	uint32_t id;
 	struct nrt_tensor
-		*tensors[VDEV_MAX_BINDINGS]; /* with references; NULL for temporary ones */
+		*tensors[VDEV_MAX_BINDINGS];	   /* with references; NULL for temporary ones */
+	struct tensor_use uses[VDEV_MAX_BINDINGS]; /* of these tensors */
 	/* from the notifications: */
 	bool started, ended;
 	uint64_t start_ps, end_ps;
@@ -55,25 +56,34 @@ struct execution {
 /* ---- tensors ------------------------------------------------------------------------------ */
 
 static NRT_STATUS check_tensor(
-	const struct nrt_model *m, const struct model_tensor *want, const struct nrt_tensor *t)
+	const struct nrt_model *m, const struct model_tensor *want, const struct tensor_view *v)
 {
-	if (!t) {
-		log_error(TAG, "Model '%s': no tensor '%s' in the %s set", m->desc.name, want->name,
-			want->role == MODEL_INPUT ? "input" : "output");
-		return NRT_EXEC_BAD_INPUT;
-	}
-	if (t->size != want->bytes) {
+	if (v->size != want->bytes) {
 		log_error(TAG, "Model '%s': tensor '%s' has %llu bytes, not %llu", m->desc.name,
-			want->name, (unsigned long long)t->size, (unsigned long long)want->bytes);
+			want->name, (unsigned long long)v->size, (unsigned long long)want->bytes);
 		return NRT_EXEC_BAD_INPUT;
 	}
-	if (t->placement != NRT_TENSOR_PLACEMENT_DEVICE ||
-		t->memory.core->device != m->core->device) {
+	if (!tensor_view_on_device(v) || v->storage->memory.core->device != m->core->device) {
 		log_error(TAG, "Model '%s': tensor '%s' is not on the model's device", m->desc.name,
 			want->name);
 		return NRT_EXEC_BAD_INPUT;
 	}
 	return NRT_SUCCESS;
+}
+
+/* Finds the tensor of row i and takes hold of its bytes. */
+static NRT_STATUS collect_tensor(struct execution *e, uint32_t i, struct tensor_set *set)
+{
+	const struct model_tensor *want = &e->model->desc.tensors[i];
+
+	e->tensors[i] = tensor_set_find(set, want->name);
+	if (!e->tensors[i]) {
+		log_error(TAG, "Model '%s': no tensor '%s' in the %s set", e->model->desc.name,
+			want->name, want->role == MODEL_INPUT ? "input" : "output");
+		return NRT_EXEC_BAD_INPUT;
+	}
+	tensor_use_begin(e->tensors[i], want->role == MODEL_OUTPUT, &e->uses[i]);
+	return check_tensor(e->model, want, &e->uses[i].view);
 }
 
 static NRT_STATUS collect_tensors(
@@ -83,13 +93,10 @@ static NRT_STATUS collect_tensors(
 	NRT_STATUS status = NRT_SUCCESS;
 
 	for (uint32_t i = 0; i < d->tensor_count && !status; i++) {
-		const struct model_tensor *want = &d->tensors[i];
+		enum model_role role = d->tensors[i].role;
 
-		if (want->role == MODEL_TEMP)
-			continue;
-		e->tensors[i] =
-			tensor_set_find(want->role == MODEL_INPUT ? input : output, want->name);
-		status = check_tensor(e->model, want, e->tensors[i]);
+		if (role != MODEL_TEMP)
+			status = collect_tensor(e, i, role == MODEL_INPUT ? input : output);
 	}
 	return status;
 }
@@ -100,12 +107,15 @@ static NRT_STATUS write_bindings(const struct execution *e)
 	struct vdev_binding table[VDEV_MAX_BINDINGS];
 	uint32_t n = m->desc.tensor_count;
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
+		const struct tensor_view *v = &e->uses[i].view;
+
 		table[i] = (struct vdev_binding){
-			.mem_handle =
-				e->tensors[i] ? e->tensors[i]->memory.handle : m->temps[i].handle,
+			.mem_handle = v->storage ? v->storage->memory.handle : m->temps[i].handle,
+			.offset = v->offset,
 			.size = m->desc.tensors[i].bytes,
 		};
+	}
 	return n ? memory_copy_in(&m->bindings, 0, table, n * sizeof(table[0])) : NRT_SUCCESS;
 }
 
@@ -366,8 +376,10 @@ NRT_STATUS execute_model(
 		status = run_on_core(&e);
 		pthread_mutex_unlock(&m->core->lock);
 	}
-	for (uint32_t i = 0; i < m->desc.tensor_count; i++)
+	for (uint32_t i = 0; i < m->desc.tensor_count; i++) {
+		tensor_use_end(&e.uses[i]);
 		tensor_put(e.tensors[i]);
+	}
 	trace_stop(&span, status, NULL, 0);
 	trace_set_sequence(0);
 	return status;

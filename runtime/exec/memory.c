@@ -5,18 +5,15 @@
 #include "runtime/exec/memory.h"
 
 #include <errno.h>
-#include <stdatomic.h>
-#include <string.h>
+#include <stdlib.h>
 
+#include "runtime/exec/memory_table.h"
 #include "runtime/log/log.h"
 #include "runtime/trace/payload.h"
 #include "runtime/trace/trace.h"
 
 #define TAG "TDRV"
 #define LOCATION_DEVICE 2u
-
-static _Atomic uint64_t bytes_by_usage[MEMORY_USAGE_COUNT];
-static _Atomic uint64_t bytes_total;
 
 NRT_STATUS status_from_errno(int rc)
 {
@@ -50,6 +47,34 @@ static NRT_STATUS said(int rc, const char *what, const struct device_core *core)
 	return status_from_errno(rc);
 }
 
+/* ---- allocate, free ----------------------------------------------------------------------- */
+
+/* The request, and the entry in the table. */
+static NRT_STATUS alloc(struct device_memory *m, struct memory_process_sums *sums)
+{
+	struct memory_entry *e = calloc(1, sizeof(*e));
+	int rc;
+
+	*sums = memory_table_sums(m->usage);
+	if (!e)
+		return NRT_RESOURCE;
+	rc = device_mem_alloc(m->core, m->size,
+		m->usage == MEMORY_INSTR_PE ? DEVICE_MEM_CODE : DEVICE_MEM_TENSORS, &m->handle,
+		&m->address);
+	if (rc < 0) {
+		free(e);
+		return said(rc, "Memory allocation", m->core);
+	}
+	e->nc = m->nc;
+	e->device = m->core->device->index;
+	e->hbm = m->core->hbm;
+	e->usage = m->usage;
+	e->size = m->size;
+	*sums = memory_table_add(e);
+	m->entry = e;
+	return NRT_SUCCESS;
+}
+
 NRT_STATUS memory_alloc(const struct device_core *core, uint32_t nc, enum memory_usage usage,
 	uint64_t size, struct device_memory *ret)
 {
@@ -59,29 +84,32 @@ NRT_STATUS memory_alloc(const struct device_core *core, uint32_t nc, enum memory
 		.mla_idx = core->device->index};
 	struct trace_mem_alloc_stop stop = {0};
 	struct trace_span span = trace_start(nc, TRACE_DMA_MEM_ALLOC, &start, sizeof(start));
-	uint64_t handle = 0, address = 0;
-	int rc = device_mem_alloc(core, size,
-		usage == MEMORY_INSTR_PE ? DEVICE_MEM_CODE : DEVICE_MEM_TENSORS, &handle, &address);
-	NRT_STATUS status = said(rc, "Memory allocation", core);
+	struct device_memory m = {.core = core, .nc = nc, .usage = usage, .size = size};
+	struct memory_process_sums sums;
+	NRT_STATUS status = alloc(&m, &sums);
 
-	if (rc == 0) {
-		*ret = (struct device_memory){core, nc, usage, handle, size, address};
-		atomic_fetch_add(&bytes_by_usage[usage], size);
-		atomic_fetch_add(&bytes_total, size);
+	if (!status) {
+		*ret = m;
 		stop.allocated_bytes = size;
-		stop.physical_address = address;
+		stop.physical_address = m.address;
 	}
 	stop.return_code = status;
-	stop.usage_type_total_bytes = atomic_load(&bytes_by_usage[usage]);
-	stop.total_bytes = atomic_load(&bytes_total);
+	stop.usage_type_total_bytes = sums.usage;
+	stop.total_bytes = sums.total;
 	trace_stop(&span, status, &stop, sizeof(stop));
 	return status;
+}
+
+void memory_name(struct device_memory *m, const char *name)
+{
+	memory_table_name(m->entry, name);
 }
 
 void memory_free(struct device_memory *m)
 {
 	struct trace_mem_free start;
 	struct trace_mem_free_stop stop = {0};
+	struct memory_process_sums sums;
 	struct trace_span span;
 	NRT_STATUS status;
 
@@ -95,12 +123,15 @@ void memory_free(struct device_memory *m)
 	span = trace_start(m->nc, TRACE_DMA_MEM_DEALLOC, &start, sizeof(start));
 	status = said(device_mem_free(m->core->device, m->handle), "Freeing memory", m->core);
 	stop.freed_bytes = status ? 0 : m->size;
-	stop.usage_type_total_bytes =
-		atomic_fetch_sub(&bytes_by_usage[m->usage], m->size) - m->size;
-	stop.total_bytes = atomic_fetch_sub(&bytes_total, m->size) - m->size;
+	sums = memory_table_remove(m->entry);
+	stop.usage_type_total_bytes = sums.usage;
+	stop.total_bytes = sums.total;
 	trace_stop(&span, status, &stop, sizeof(stop));
-	m->core = NULL;
+	free(m->entry);
+	*m = (struct device_memory){0};
 }
+
+/* ---- copies ------------------------------------------------------------------------------- */
 
 static uint32_t clip32(uint64_t value)
 {

@@ -30,12 +30,15 @@ struct device_memory {
 	enum memory_usage usage;
 	uint64_t handle;
 	uint64_t size;
-	uint64_t address; /* of the device, 0 = not known */
+	uint64_t address;	    /* of the device, 0 = not known */
+	struct memory_entry *entry; /* in the table of who holds what, memory_table.h */
 };
 
 /* NRT_RESOURCE when the device is full. */
 NRT_STATUS memory_alloc(const struct device_core *core, uint32_t nc, enum memory_usage usage,
 	uint64_t size, struct device_memory *ret);
+/* What the memory is for, in reports of who holds what; NULL is no name.  Copied. */
+void memory_name(struct device_memory *m, const char *name);
 /* Harmless on one that was never allocated. */
 void memory_free(struct device_memory *m);
 

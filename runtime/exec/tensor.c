@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensor.c - the tensor calls of the public interface.
+ * tensor.c - tensors: allocating and freeing them, slices, the program's memory, questions.
  *
- * A transfer is nrt_tensor_write { dmem_buf_copyin { one ioctl } }, and the same for reads: the
- * recorded timeline depends on that shape.
+ * Slices and empty tensors make no event: none of the types is for them (ours).
  */
 #include "runtime/exec/tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <time.h>
 
 #include "runtime/device/simulate.h"
 #include "runtime/lifecycle/runtime.h"
@@ -31,19 +30,43 @@ static void tensor_destroy(struct object *o)
 {
 	struct nrt_tensor *t = (struct nrt_tensor *)o;
 
-	memory_free(&t->memory);
-	free(t->host);
+	tensor_view_put(&t->view);
+	pthread_cond_destroy(&t->counted);
+	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
 
 /* ---- allocate, free ----------------------------------------------------------------------- */
 
-static NRT_STATUS give_memory(struct nrt_tensor *t, const struct device_core *core)
+/* A handle without memory, not yet published; NULL: no memory. */
+static struct nrt_tensor *handle_new(uint32_t nc, const char *name)
 {
-	if (t->placement == NRT_TENSOR_PLACEMENT_DEVICE)
-		return memory_alloc(core, t->nc, MEMORY_TENSOR, t->size, &t->memory);
-	t->host = malloc(t->size);
-	return t->host ? NRT_SUCCESS : NRT_RESOURCE;
+	struct nrt_tensor *t = calloc(1, sizeof(*t));
+	pthread_condattr_t monotonic;
+
+	if (!t)
+		return NULL;
+	t->id = atomic_fetch_add(&last_id, 1) + 1;
+	t->nc = nc;
+	(void)snprintf(t->name, sizeof(t->name), "%s", name ? name : "");
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->counted, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	return t;
+}
+
+/* The whole storage becomes the tensor's. */
+static struct tensor_view view_of(struct tensor_storage *s)
+{
+	return (struct tensor_view){.storage = s, .size = s->size};
+}
+
+static void publish(struct nrt_tensor *t, struct nrt_tensor **ret)
+{
+	object_publish(&t->object, OBJECT_TENSOR, tensor_destroy);
+	*ret = t;
 }
 
 static NRT_STATUS check_new(
@@ -73,6 +96,7 @@ static NRT_STATUS tensor_new(nrt_tensor_placement_t placement, int vnc, size_t s
 	const struct device_core *core = runtime_core(vnc);
 	struct trace_tensor payload = {.size = size};
 	struct trace_span span;
+	struct tensor_storage *storage;
 	struct nrt_tensor *t;
 	NRT_STATUS status;
 
@@ -82,24 +106,23 @@ static NRT_STATUS tensor_new(nrt_tensor_placement_t placement, int vnc, size_t s
 	if (placement == NRT_TENSOR_PLACEMENT_DEVICE &&
 		simulate_lacks(runtime_get()->devices, SIMULATE_TENSOR))
 		return NRT_INVALID;
-	t = calloc(1, sizeof(*t));
+	t = handle_new((uint32_t)vnc, name);
 	if (!t)
 		return NRT_RESOURCE;
-	t->id = payload.tensor_id = atomic_fetch_add(&last_id, 1) + 1;
-	t->nc = (uint32_t)vnc;
-	t->placement = placement;
-	t->size = size;
-	(void)snprintf(t->name, sizeof(t->name), "%s", name ? name : "");
+	payload.tensor_id = t->id;
 	trace_core_touch(t->nc);
 	span = trace_start(t->nc, TRACE_TENSOR_ALLOC, &payload, sizeof(payload));
-	status = give_memory(t, core);
+	if (placement == NRT_TENSOR_PLACEMENT_DEVICE)
+		status = tensor_storage_device(core, t->nc, name, size, &storage);
+	else
+		status = tensor_storage_host(size, &storage);
 	trace_stop(&span, status, NULL, 0);
 	if (status) {
-		free(t);
+		tensor_destroy(&t->object);
 		return status;
 	}
-	object_publish(&t->object, OBJECT_TENSOR, tensor_destroy);
-	*ret = t;
+	t->view = view_of(storage);
+	publish(t, ret);
 	return NRT_SUCCESS;
 }
 
@@ -122,10 +145,12 @@ NRT_STATUS nrt_tensor_allocate(nrt_tensor_placement_t placement, int vnc, size_t
 
 static void tensor_free(struct nrt_tensor *t)
 {
+	struct tensor_view view = tensor_view_get(t);
 	struct trace_tensor payload = {
-		.tensor_id = t->id, .size = t->size, .ref_count = atomic_load(&t->object.refs)};
+		.tensor_id = t->id, .size = view.size, .ref_count = atomic_load(&t->object.refs)};
 	struct trace_span span = trace_start(t->nc, TRACE_TENSOR_FREE, &payload, sizeof(payload));
 
+	tensor_view_put(&view); /* the last reference, and the request, are inside of the span */
 	tensor_put(t);
 	trace_stop(&span, NRT_SUCCESS, NULL, 0);
 }
@@ -142,95 +167,7 @@ void nrt_tensor_free(nrt_tensor_t **tensor)
 	api_leave();
 }
 
-/* ---- read, write -------------------------------------------------------------------------- */
-
-static NRT_STATUS check_range(
-	const struct nrt_tensor *t, const void *buf, size_t offset, size_t size)
-{
-	if (!buf) {
-		log_error(TAG, "No buffer given (NULL)");
-		return NRT_INVALID;
-	}
-	if (offset > t->size || size > t->size - offset) {
-		log_error(TAG, "Bad transfer of %zu bytes at %zu: tensor '%s' has %llu bytes", size,
-			offset, t->name, (unsigned long long)t->size);
-		return NRT_INVALID;
-	}
-	return NRT_SUCCESS;
-}
-
-static NRT_STATUS copy_from_tensor(
-	const struct nrt_tensor *t, void *buf, size_t offset, size_t size)
-{
-	if (size == 0)
-		return NRT_SUCCESS;
-	if (t->placement == NRT_TENSOR_PLACEMENT_DEVICE)
-		return memory_copy_out(&t->memory, offset, buf, size);
-	memcpy(buf, t->host + offset, size);
-	return NRT_SUCCESS;
-}
-
-static NRT_STATUS copy_to_tensor(struct nrt_tensor *t, const void *buf, size_t offset, size_t size)
-{
-	if (size == 0)
-		return NRT_SUCCESS;
-	if (t->placement == NRT_TENSOR_PLACEMENT_DEVICE)
-		return memory_copy_in(&t->memory, offset, buf, size);
-	memcpy(t->host + offset, buf, size);
-	return NRT_SUCCESS;
-}
-
-static struct trace_span transfer_start(
-	const struct nrt_tensor *t, enum trace_type type, size_t size)
-{
-	struct trace_tensor payload = {.tensor_id = t->id, .size = size};
-
-	return trace_start(t->nc, type, &payload, sizeof(payload));
-}
-
-NRT_STATUS nrt_tensor_read(const nrt_tensor_t *tensor, void *buf, size_t offset, size_t size)
-{
-	NRT_STATUS status = api_enter(__func__);
-	struct object *o;
-
-	if (status)
-		return status;
-	status = object_get(tensor, OBJECT_TENSOR, &o);
-	if (!status) {
-		const struct nrt_tensor *t = (const struct nrt_tensor *)o;
-		struct trace_span span = transfer_start(t, TRACE_TENSOR_READ, size);
-
-		status = check_range(t, buf, offset, size);
-		if (!status)
-			status = copy_from_tensor(t, buf, offset, size);
-		trace_stop(&span, status, NULL, 0);
-		object_put(o);
-	}
-	api_leave();
-	return status;
-}
-
-NRT_STATUS nrt_tensor_write(nrt_tensor_t *tensor, const void *buf, size_t offset, size_t size)
-{
-	NRT_STATUS status = api_enter(__func__);
-	struct object *o;
-
-	if (status)
-		return status;
-	status = object_get(tensor, OBJECT_TENSOR, &o);
-	if (!status) {
-		struct nrt_tensor *t = (struct nrt_tensor *)o;
-		struct trace_span span = transfer_start(t, TRACE_TENSOR_WRITE, size);
-
-		status = check_range(t, buf, offset, size);
-		if (!status)
-			status = copy_to_tensor(t, buf, offset, size);
-		trace_stop(&span, status, NULL, 0);
-		object_put(o);
-	}
-	api_leave();
-	return status;
-}
+/* ---- questions ---------------------------------------------------------------------------- */
 
 size_t nrt_tensor_get_size(const nrt_tensor_t *tensor)
 {
@@ -240,7 +177,10 @@ size_t nrt_tensor_get_size(const nrt_tensor_t *tensor)
 	if (api_enter(__func__))
 		return 0;
 	if (object_get(tensor, OBJECT_TENSOR, &o) == NRT_SUCCESS) {
-		size = ((const struct nrt_tensor *)o)->size;
+		struct tensor_view view = tensor_view_get((struct nrt_tensor *)o);
+
+		size = view.size;
+		tensor_view_put(&view);
 		object_put(o);
 	}
 	api_leave();
@@ -255,28 +195,34 @@ void *nrt_tensor_get_va(const nrt_tensor_t *tensor)
 	if (api_enter(__func__))
 		return NULL;
 	if (object_get(tensor, OBJECT_TENSOR, &o) == NRT_SUCCESS) {
-		va = ((const struct nrt_tensor *)o)->host; /* NULL for a device tensor */
+		struct tensor_view view = tensor_view_get((struct nrt_tensor *)o);
+
+		va = tensor_view_host(&view);
+		tensor_view_put(&view);
 		object_put(o);
 	}
 	api_leave();
 	return va;
 }
 
-static NRT_STATUS describe_memory(
-	const struct nrt_tensor *t, nrt_tensor_device_allocation_info_t *ret)
+static NRT_STATUS describe_memory(const struct nrt_tensor *t, const struct tensor_view *v,
+	nrt_tensor_device_allocation_info_t *ret)
 {
-	if (t->placement != NRT_TENSOR_PLACEMENT_DEVICE) {
+	const struct device_memory *m;
+
+	if (!tensor_view_on_device(v)) {
 		log_error(TAG, "Tensor '%s' is not in device memory", t->name);
 		return NRT_INVALID;
 	}
-	if (!t->memory.address) {
+	m = &v->storage->memory;
+	if (!m->address) {
 		log_error(TAG, "Tensor '%s': this driver does not say where memory lies", t->name);
 		return NRT_FAILURE;
 	}
 	*ret = (nrt_tensor_device_allocation_info_t){
-		.physical_address = t->memory.address,
-		.size = t->memory.size,
-		.hbm_index = (int)t->memory.core->hbm,
+		.physical_address = m->address + v->offset,
+		.size = v->size,
+		.hbm_index = (int)m->core->hbm,
 	};
 	return NRT_SUCCESS;
 }
@@ -296,7 +242,10 @@ NRT_STATUS nrt_tensor_get_device_allocation_info(
 	if (!status)
 		status = object_get(tensor, OBJECT_TENSOR, &o);
 	if (!status) {
-		status = describe_memory((const struct nrt_tensor *)o, alloc_info);
+		struct tensor_view view = tensor_view_get((struct nrt_tensor *)o);
+
+		status = describe_memory((const struct nrt_tensor *)o, &view, alloc_info);
+		tensor_view_put(&view);
 		object_put(o);
 	}
 	api_leave();

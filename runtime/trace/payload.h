@@ -76,6 +76,18 @@ struct trace_tensor {
 	uint64_t ref_count;
 };
 
+/* TENSOR_READ_BATCH, TENSOR_WRITE_BATCH start */
+struct trace_tensor_batch {
+	uint32_t num_batches;
+};
+
+/* TENSOR_BLOCK_WHILE_EXEC start: executions that use the tensor */
+struct trace_tensor_block {
+	uint64_t tensor_id;
+	uint64_t pending_reader_count;
+	uint64_t pending_writer_count;
+};
+
 /* DMEM_BUF_COPYIN, DMEM_BUF_COPYOUT start.  offset and size are 32 bits wide; larger ones are
  * shown as 0xffffffff. */
 struct trace_dmem_copy {
@@ -84,6 +96,16 @@ struct trace_dmem_copy {
 	uint64_t mem_handle;
 	uint32_t offset;
 	uint32_t size;
+};
+
+/* DMEM_BUF_BATCH_COPYIN, DMEM_BUF_BATCH_COPYOUT start */
+struct trace_dmem_batch {
+	uint8_t mem_type; /* as in trace_dmem_copy */
+	uint8_t pad[3];
+	uint32_t num_batches;
+	uint32_t total_num_ops;
+	uint32_t pad1;
+	uint64_t total_size;
 };
 
 /* DMA_MEM_ALLOC start */
@@ -125,6 +147,7 @@ struct trace_mem_free_stop {
 static_assert(sizeof(struct trace_device_exec) == 40, "trace_device_exec");
 static_assert(sizeof(struct trace_timestamp_sync) == 32, "trace_timestamp_sync");
 static_assert(sizeof(struct trace_dmem_copy) == 24, "trace_dmem_copy");
+static_assert(sizeof(struct trace_dmem_batch) == 24, "trace_dmem_batch");
 static_assert(sizeof(struct trace_mem_alloc) == 16, "trace_mem_alloc");
 static_assert(sizeof(struct trace_mem_alloc_stop) == 40, "trace_mem_alloc_stop");
 static_assert(sizeof(struct trace_mem_free) == 24, "trace_mem_free");

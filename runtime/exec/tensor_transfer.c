@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tensor_transfer.c - bytes into tensors and out of them.
+ *
+ * A transfer is nrt_tensor_write { dmem_buf_copyin { one ioctl } }, and the same for reads: the
+ * recorded timeline depends on that shape.  A transfer that would disturb an execution waits for it, in
+ * tensor_block_while_exec.
+ */
+#include <string.h>
+
+#include "runtime/exec/tensor.h"
+#include "runtime/lifecycle/runtime.h"
+#include "runtime/log/log.h"
+#include "runtime/trace/payload.h"
+#include "runtime/trace/trace.h"
+
+#define TAG "NRT"
+
+/* ---- checks ------------------------------------------------------------------------------- */
+
+NRT_STATUS tensor_part(const struct nrt_tensor *t, const struct tensor_view *v, uint64_t offset,
+	uint64_t size, struct tensor_view *ret)
+{
+	if (offset > v->size || size > v->size - offset) {
+		log_error(TAG, "Bad transfer of %llu bytes at %llu: tensor '%s' has %llu bytes",
+			(unsigned long long)size, (unsigned long long)offset, t->name,
+			(unsigned long long)v->size);
+		return NRT_INVALID;
+	}
+	*ret = (struct tensor_view){v->storage, v->offset + offset, size};
+	return NRT_SUCCESS;
+}
+
+static NRT_STATUS check_buffer(const void *buf)
+{
+	if (buf)
+		return NRT_SUCCESS;
+	log_error(TAG, "No buffer given (NULL)");
+	return NRT_INVALID;
+}
+
+/* ---- read, write -------------------------------------------------------------------------- */
+
+static NRT_STATUS copy_out(const struct tensor_view *v, void *buf)
+{
+	if (tensor_view_on_device(v))
+		return memory_copy_out(&v->storage->memory, v->offset, buf, v->size);
+	memcpy(buf, tensor_view_host(v), v->size);
+	return NRT_SUCCESS;
+}
+
+static NRT_STATUS copy_in(const struct tensor_view *v, const void *buf)
+{
+	if (tensor_view_on_device(v))
+		return memory_copy_in(&v->storage->memory, v->offset, buf, v->size);
+	memcpy(tensor_view_host(v), buf, v->size);
+	return NRT_SUCCESS;
+}
+
+static struct trace_span transfer_start(
+	const struct nrt_tensor *t, enum trace_type type, uint64_t size)
+{
+	struct trace_tensor payload = {.tensor_id = t->id, .size = size};
+
+	return trace_start(t->nc, type, &payload, sizeof(payload));
+}
+
+NRT_STATUS tensor_do_read(struct nrt_tensor *t, void *buf, uint64_t offset, uint64_t size)
+{
+	struct trace_span span = transfer_start(t, TRACE_TENSOR_READ, size);
+	struct tensor_view view = tensor_view_get(t), part;
+	NRT_STATUS status = check_buffer(buf);
+
+	if (!status)
+		status = tensor_part(t, &view, offset, size, &part);
+	if (!status && size) {
+		tensor_wait_unused(t, &part, false);
+		status = copy_out(&part, buf);
+	}
+	tensor_view_put(&view);
+	trace_stop(&span, status, NULL, 0);
+	return status;
+}
+
+NRT_STATUS tensor_do_write(struct nrt_tensor *t, const void *buf, uint64_t offset, uint64_t size)
+{
+	struct trace_span span = transfer_start(t, TRACE_TENSOR_WRITE, size);
+	struct tensor_view view = tensor_view_get(t), part;
+	NRT_STATUS status = check_buffer(buf);
+
+	if (!status)
+		status = tensor_part(t, &view, offset, size, &part);
+	if (!status && size) {
+		tensor_wait_unused(t, &part, true);
+		status = copy_in(&part, buf);
+	}
+	tensor_view_put(&view);
+	trace_stop(&span, status, NULL, 0);
+	return status;
+}
+
+NRT_STATUS nrt_tensor_read(const nrt_tensor_t *tensor, void *buf, size_t offset, size_t size)
+{
+	NRT_STATUS status = api_enter(__func__);
+	struct object *o;
+
+	if (status)
+		return status;
+	status = object_get(tensor, OBJECT_TENSOR, &o);
+	if (!status) {
+		status = tensor_do_read((struct nrt_tensor *)o, buf, offset, size);
+		object_put(o);
+	}
+	api_leave();
+	return status;
+}
+
+NRT_STATUS nrt_tensor_write(nrt_tensor_t *tensor, const void *buf, size_t offset, size_t size)
+{
+	NRT_STATUS status = api_enter(__func__);
+	struct object *o;
+
+	if (status)
+		return status;
+	status = object_get(tensor, OBJECT_TENSOR, &o);
+	if (!status) {
+		status = tensor_do_write((struct nrt_tensor *)o, buf, offset, size);
+		object_put(o);
+	}
+	api_leave();
+	return status;
+}
