@@ -250,6 +250,13 @@ uint64_t device_copy_piece(uint32_t cmd, uint64_t offset, uint64_t size);
 int device_copy_out(
 	const struct device *device, uint64_t handle, uint64_t offset, void *to, uint64_t size);
 
+/* Copies between two memories of the device, or within one: then overlapping ranges come out right as far as
+ * a request does that, which the virtual device's do. */
+int device_mem_copy(const struct device *device, uint64_t from, uint64_t from_offset, uint64_t to,
+	uint64_t to_offset, uint64_t size);
+int device_mem_fill(const struct device *device, uint64_t handle, uint64_t offset, uint64_t size,
+	uint8_t byte);
+
 /* Binds program and binding table to the core's queue. */
 int device_queue_init(const struct device_core *core, uint64_t program, uint64_t bindings);
 /* Starts the bound program. */

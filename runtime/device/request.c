@@ -22,7 +22,7 @@
 #define TAG "TDRV"
 #define NOTIFY_RING_BYTES 65536u
 #define QUEUE_DESCRIPTORS 64u
-#define PIECE_BYTES (1ull << 30) /* of a buffer copy: the driver counts in 32 bits */
+#define PIECE_BYTES (1ull << 30) /* of a transfer: the driver counts in 32 bits */
 
 /* ---- the door ----------------------------------------------------------------------------- */
 
@@ -208,6 +208,87 @@ int device_copy_out(
 	const struct device *device, uint64_t handle, uint64_t offset, void *to, uint64_t size)
 {
 	return buf_copy((struct copy_call){device, handle, offset, address_of(to), size, 0, false});
+}
+
+struct mem_copy_call {
+	const struct device *device;
+	uint64_t from, from_offset, to, to_offset, size;
+};
+
+/* MEM_COPY64_DEPRECATED is the beginning of MEM_COPY64. */
+static int send_mem_copy(uint32_t cmd, void *arg)
+{
+	const struct mem_copy_call *c = arg;
+	struct neuron_mem_copy64 newer = {.src_mem_handle = c->from,
+		.dst_mem_handle = c->to,
+		.size = c->size,
+		.src_offset = c->from_offset,
+		.dst_offset = c->to_offset};
+	struct neuron_mem_copy older = {.src_mem_handle = c->from,
+		.dst_mem_handle = c->to,
+		.size = (uint32_t)c->size,
+		.src_offset = (uint32_t)c->from_offset,
+		.dst_offset = (uint32_t)c->to_offset};
+
+	if (cmd != NEURON_IOCTL_MEM_COPY)
+		return device_ioctl(&c->device->file, cmd, &newer);
+	if (c->from_offset > UINT32_MAX || c->to_offset > UINT32_MAX)
+		return -EFBIG;
+	return device_ioctl(&c->device->file, cmd, &older);
+}
+
+int device_mem_copy(const struct device *device, uint64_t from, uint64_t from_offset, uint64_t to,
+	uint64_t to_offset, uint64_t size)
+{
+	/* Pieces go in the order in which none overwrites what a later one reads. */
+	bool backwards = from == to && from_offset < to_offset;
+	uint64_t done = 0;
+	int rc = 0;
+
+	while (rc == 0 && done < size) {
+		uint64_t piece = size - done < PIECE_BYTES ? size - done : PIECE_BYTES;
+		uint64_t at = backwards ? size - done - piece : done;
+		struct mem_copy_call call = {
+			device, from, from_offset + at, to, to_offset + at, piece};
+
+		rc = forms_send(device->forms, REQUEST_MEM_COPY, send_mem_copy, &call);
+		done += piece;
+	}
+	return rc;
+}
+
+struct mem_fill_call {
+	const struct device *device;
+	uint64_t handle, offset, size;
+	uint8_t byte;
+};
+
+static int send_mem_fill(uint32_t cmd, void *arg)
+{
+	const struct mem_fill_call *c = arg;
+	struct neuron_memset64 newer = {
+		.mem_handle = c->handle, .offset = c->offset, .value = c->byte, .size = c->size};
+	struct neuron_memset older = {.mem_handle = c->handle,
+		.offset = c->offset,
+		.value = c->byte,
+		.size = (uint32_t)c->size};
+
+	return device_ioctl(&c->device->file, cmd,
+		cmd == NEURON_IOCTL_MEMSET ? (void *)&older : (void *)&newer);
+}
+
+int device_mem_fill(
+	const struct device *device, uint64_t handle, uint64_t offset, uint64_t size, uint8_t byte)
+{
+	int rc = 0;
+
+	for (uint64_t done = 0; rc == 0 && done < size; done += PIECE_BYTES) {
+		struct mem_fill_call call = {device, handle, offset + done,
+			size - done < PIECE_BYTES ? size - done : PIECE_BYTES, byte};
+
+		rc = forms_send(device->forms, REQUEST_MEM_FILL, send_mem_fill, &call);
+	}
+	return rc;
 }
 
 /* ---- queues, clocks, notifications -------------------------------------------------------- */

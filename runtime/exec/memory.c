@@ -13,7 +13,6 @@
 #include "runtime/trace/trace.h"
 
 #define TAG "TDRV"
-#define LOCATION_DEVICE 2u
 
 NRT_STATUS status_from_errno(int rc)
 {
@@ -141,7 +140,7 @@ static uint32_t clip32(uint64_t value)
 static struct trace_span copy_start(
 	const struct device_memory *m, enum trace_type type, uint64_t offset, uint64_t size)
 {
-	struct trace_dmem_copy start = {.mem_type = LOCATION_DEVICE,
+	struct trace_dmem_copy start = {.mem_type = MEMORY_LOCATION_DEVICE,
 		.mem_handle = m->handle,
 		.offset = clip32(offset),
 		.size = clip32(size)};
@@ -168,4 +167,29 @@ NRT_STATUS memory_copy_out(const struct device_memory *m, uint64_t offset, void 
 
 	trace_stop(&span, status, NULL, 0);
 	return status;
+}
+
+NRT_STATUS memory_copy_of_batch(
+	const struct device_memory *m, bool to_device, uint64_t offset, void *host, uint64_t size)
+{
+	int rc = to_device ? device_copy_in(m->core->device, m->handle, offset, host, size)
+			   : device_copy_out(m->core->device, m->handle, offset, host, size);
+
+	return said(rc, to_device ? "Copy to the device" : "Copy from the device", m->core);
+}
+
+NRT_STATUS memory_copy(const struct device_memory *from, uint64_t from_offset,
+	const struct device_memory *to, uint64_t to_offset, uint64_t size)
+{
+	int rc = device_mem_copy(
+		to->core->device, from->handle, from_offset, to->handle, to_offset, size);
+
+	return said(rc, "Copy within the device", to->core);
+}
+
+NRT_STATUS memory_fill(const struct device_memory *m, uint64_t offset, uint64_t size, uint8_t byte)
+{
+	int rc = device_mem_fill(m->core->device, m->handle, offset, size, byte);
+
+	return said(rc, "Filling memory", m->core);
 }

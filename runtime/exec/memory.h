@@ -2,17 +2,23 @@
 /*
  * memory.h - device memory with its sys_trace events.
  *
- * Each function is one event span that contains exactly one ioctl.  Any thread; nobody may
+ * Allocating, freeing and copying from and to the host are one event span each, which contains exactly one
+ * ioctl per GiB.  The other calls make no event: either the caller's event stands for them, or the
+ * registry has none.  Any thread; nobody may
  * use a memory while it is freed.
  */
 #ifndef NTRACE_EXEC_MEMORY_H
 #define NTRACE_EXEC_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <nrt/nrt_status.h>
 
 #include "runtime/device/device.h"
+
+/* Where a memory is, in events. */
+#define MEMORY_LOCATION_DEVICE 2u
 
 /* dma_mem_usage_type, as event_registry.c names them */
 enum memory_usage {
@@ -45,6 +51,14 @@ void memory_free(struct device_memory *m);
 NRT_STATUS memory_copy_in(
 	const struct device_memory *m, uint64_t offset, const void *from, uint64_t size);
 NRT_STATUS memory_copy_out(const struct device_memory *m, uint64_t offset, void *to, uint64_t size);
+
+/* One of the copies of a batch. */
+NRT_STATUS memory_copy_of_batch(
+	const struct device_memory *m, bool to_device, uint64_t offset, void *host, uint64_t size);
+/* Between two memories of a device; ranges may overlap. */
+NRT_STATUS memory_copy(const struct device_memory *from, uint64_t from_offset,
+	const struct device_memory *to, uint64_t to_offset, uint64_t size);
+NRT_STATUS memory_fill(const struct device_memory *m, uint64_t offset, uint64_t size, uint8_t byte);
 
 /* The status for a failed request: -ENOMEM is NRT_RESOURCE, a device that is gone NRT_HW_ERROR, and so
  * on. */

@@ -36,7 +36,7 @@ static void tensor_destroy(struct object *o)
 	free(t);
 }
 
-/* ---- allocate, free ----------------------------------------------------------------------- */
+/* ---- allocating --------------------------------------------------------------------------- */
 
 /* A handle without memory, not yet published; NULL: no memory. */
 static struct nrt_tensor *handle_new(uint32_t nc, const char *name)
@@ -67,6 +67,12 @@ static void publish(struct nrt_tensor *t, struct nrt_tensor **ret)
 {
 	object_publish(&t->object, OBJECT_TENSOR, tensor_destroy);
 	*ret = t;
+}
+
+static NRT_STATUS no_handle_place(const char *call)
+{
+	log_write(LOG_LEVEL_ERROR, TAG, call, "No place for the tensor's handle (NULL)");
+	return NRT_INVALID;
 }
 
 static NRT_STATUS check_new(
@@ -133,15 +139,116 @@ NRT_STATUS nrt_tensor_allocate(nrt_tensor_placement_t placement, int vnc, size_t
 
 	if (status)
 		return status;
-	if (tensor) {
-		status = tensor_new(placement, vnc, size, name, tensor);
-	} else {
-		log_error(TAG, "No place for the tensor's handle (NULL)");
+	status =
+		tensor ? tensor_new(placement, vnc, size, name, tensor) : no_handle_place(__func__);
+	api_leave();
+	return status;
+}
+
+/* ---- slices ------------------------------------------------------------------------------- */
+
+static NRT_STATUS slice_new(struct nrt_tensor *source, uint64_t offset, uint64_t size,
+	const char *name, struct nrt_tensor **ret)
+{
+	struct tensor_view view = tensor_view_get(source), part;
+	NRT_STATUS status = tensor_part(source, &view, offset, size, &part);
+	struct nrt_tensor *t;
+
+	if (!status && size == 0) {
+		log_error(TAG, "Cannot make a slice of 0 bytes");
 		status = NRT_INVALID;
+	}
+	if (status) {
+		tensor_view_put(&view);
+		return status;
+	}
+	t = handle_new(source->nc, name);
+	if (!t) {
+		tensor_view_put(&view);
+		return NRT_RESOURCE;
+	}
+	t->view = part; /* with the reference of view */
+	publish(t, ret);
+	return NRT_SUCCESS;
+}
+
+NRT_STATUS nrt_tensor_allocate_slice(const nrt_tensor_t *tensor_source, size_t offset, size_t size,
+	const char *name, nrt_tensor_t **tensor_slice)
+{
+	NRT_STATUS status = api_enter(__func__);
+	struct object *o;
+
+	if (status)
+		return status;
+	status = tensor_slice ? object_get(tensor_source, OBJECT_TENSOR, &o)
+			      : no_handle_place(__func__);
+	if (!status) {
+		status = slice_new((struct nrt_tensor *)o, offset, size, name, tensor_slice);
+		object_put(o);
 	}
 	api_leave();
 	return status;
 }
+
+/* ---- the program's memory ----------------------------------------------------------------- */
+
+NRT_STATUS nrt_tensor_allocate_empty(const char *name, nrt_tensor_t **tensor)
+{
+	NRT_STATUS status = api_enter(__func__);
+
+	if (status)
+		return status;
+	if (!tensor) {
+		status = no_handle_place(__func__);
+	} else {
+		struct nrt_tensor *t = handle_new(TRACE_NC_UNKNOWN, name);
+
+		status = t ? NRT_SUCCESS : NRT_RESOURCE;
+		if (t)
+			publish(t, tensor);
+	}
+	api_leave();
+	return status;
+}
+
+static NRT_STATUS attach(struct nrt_tensor *t, void *buffer, uint64_t size)
+{
+	struct tensor_storage *storage;
+	struct tensor_view old;
+	NRT_STATUS status;
+
+	if (!buffer || size == 0) {
+		log_error(TAG, "Cannot attach %s", buffer ? "0 bytes" : "no buffer (NULL)");
+		return NRT_INVALID;
+	}
+	status = tensor_storage_attach(buffer, size, &storage);
+	if (status)
+		return status;
+	pthread_mutex_lock(&t->lock);
+	old = t->view;
+	t->view = view_of(storage);
+	pthread_mutex_unlock(&t->lock);
+	tensor_view_put(&old);
+	return NRT_SUCCESS;
+}
+
+NRT_STATUS nrt_tensor_attach_buffer(nrt_tensor_t *tensor, void *buffer, size_t size)
+{
+	NRT_STATUS status = api_enter(__func__);
+	struct object *o;
+
+	if (status)
+		return status;
+	status = object_get(tensor, OBJECT_TENSOR, &o);
+	if (!status) {
+		status = attach((struct nrt_tensor *)o, buffer, size);
+		object_put(o);
+	}
+	api_leave();
+	return status;
+}
+
+/* ---- freeing ------------------------------------------------------------------------------ */
 
 static void tensor_free(struct nrt_tensor *t)
 {

@@ -98,6 +98,10 @@ NRT_STATUS tensor_do_copy(struct nrt_tensor *src, uint64_t src_offset, struct nr
 
 /* An execution that had the tensor as an output is complete. */
 void tensor_completed(struct nrt_tensor *t);
+/* What nrt_tensor_check_output_completion does; warn_ns: when a wait without a limit says that it still
+ * waits. */
+NRT_STATUS tensor_wait_completed(
+	struct nrt_tensor *t, int64_t timeout_us, uint64_t expected, uint64_t warn_ns);
 
 /* ---- tensors, sets ------------------------------------------------------------------------ */
 

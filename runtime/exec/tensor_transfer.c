@@ -4,7 +4,8 @@
  *
  * A transfer is nrt_tensor_write { dmem_buf_copyin { one ioctl } }, and the same for reads: the
  * recorded timeline depends on that shape.  A transfer that would disturb an execution waits for it, in
- * tensor_block_while_exec.
+ * tensor_block_while_exec.  Copies between tensors and fillings have no type of their own; of a copy between
+ * host and device there is the dmem_buf_copyin or -out (ours).
  */
 #include <string.h>
 
@@ -125,6 +126,108 @@ NRT_STATUS nrt_tensor_write(nrt_tensor_t *tensor, const void *buf, size_t offset
 	status = object_get(tensor, OBJECT_TENSOR, &o);
 	if (!status) {
 		status = tensor_do_write((struct nrt_tensor *)o, buf, offset, size);
+		object_put(o);
+	}
+	api_leave();
+	return status;
+}
+
+/* ---- copy between tensors ----------------------------------------------------------------- */
+
+static NRT_STATUS copy_bytes(const struct tensor_view *src, const struct tensor_view *dst)
+{
+	bool from_device = tensor_view_on_device(src), to_device = tensor_view_on_device(dst);
+
+	if (from_device && to_device)
+		return memory_copy(&src->storage->memory, src->offset, &dst->storage->memory,
+			dst->offset, src->size);
+	if (from_device)
+		return copy_out(src, tensor_view_host(dst));
+	if (to_device)
+		return copy_in(dst, tensor_view_host(src));
+	memmove(tensor_view_host(dst), tensor_view_host(src), src->size);
+	return NRT_SUCCESS;
+}
+
+static NRT_STATUS check_cores(const struct tensor_view *src, const struct tensor_view *dst)
+{
+	if (!tensor_view_on_device(src) || !tensor_view_on_device(dst) ||
+		src->storage->memory.nc == dst->storage->memory.nc)
+		return NRT_SUCCESS;
+	log_error(TAG, "Cannot copy from a device tensor of nc %u to one of nc %u",
+		src->storage->memory.nc, dst->storage->memory.nc);
+	return NRT_INVALID;
+}
+
+NRT_STATUS tensor_do_copy(struct nrt_tensor *src, uint64_t src_offset, struct nrt_tensor *dst,
+	uint64_t dst_offset, uint64_t size)
+{
+	struct tensor_view from = tensor_view_get(src), to = tensor_view_get(dst);
+	struct tensor_view src_part, dst_part;
+	NRT_STATUS status = tensor_part(src, &from, src_offset, size, &src_part);
+
+	if (!status)
+		status = tensor_part(dst, &to, dst_offset, size, &dst_part);
+	if (!status)
+		status = check_cores(&src_part, &dst_part);
+	if (!status && size) {
+		tensor_wait_unused(src, &src_part, false);
+		tensor_wait_unused(dst, &dst_part, true);
+		status = copy_bytes(&src_part, &dst_part);
+	}
+	tensor_view_put(&to);
+	tensor_view_put(&from);
+	return status;
+}
+
+NRT_STATUS nrt_tensor_copy(const nrt_tensor_t *src, size_t src_offset, nrt_tensor_t *dst,
+	size_t dst_offset, size_t size)
+{
+	NRT_STATUS status = api_enter(__func__);
+	struct object *from = NULL, *to = NULL;
+
+	if (status)
+		return status;
+	status = object_get(src, OBJECT_TENSOR, &from);
+	if (!status)
+		status = object_get(dst, OBJECT_TENSOR, &to);
+	if (!status)
+		status = tensor_do_copy((struct nrt_tensor *)from, src_offset,
+			(struct nrt_tensor *)to, dst_offset, size);
+	object_put(to);
+	object_put(from);
+	api_leave();
+	return status;
+}
+
+/* ---- memset ------------------------------------------------------------------------------- */
+
+static NRT_STATUS fill(struct nrt_tensor *t, uint64_t offset, uint8_t byte, uint64_t size)
+{
+	struct tensor_view view = tensor_view_get(t), part;
+	NRT_STATUS status = tensor_part(t, &view, offset, size, &part);
+
+	if (!status && size) {
+		tensor_wait_unused(t, &part, true);
+		if (tensor_view_on_device(&part))
+			status = memory_fill(&part.storage->memory, part.offset, size, byte);
+		else
+			memset(tensor_view_host(&part), byte, size);
+	}
+	tensor_view_put(&view);
+	return status;
+}
+
+NRT_STATUS nrt_tensor_memset(nrt_tensor_t *tensor, uint64_t offset, int value, size_t size)
+{
+	NRT_STATUS status = api_enter(__func__);
+	struct object *o;
+
+	if (status)
+		return status;
+	status = object_get(tensor, OBJECT_TENSOR, &o);
+	if (!status) {
+		status = fill((struct nrt_tensor *)o, offset, (uint8_t)value, size);
 		object_put(o);
 	}
 	api_leave();

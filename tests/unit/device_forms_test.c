@@ -134,6 +134,54 @@ static int memory(void *arg)
 	return 0;
 }
 
+static int within_memory(void *arg)
+{
+	static const uint32_t copies[] = {
+		NEURON_IOCTL_MEM_COPY64, NEURON_IOCTL_MEM_COPY64_DEPRECATED, NEURON_IOCTL_MEM_COPY};
+	static const uint32_t fills[] = {NEURON_IOCTL_MEMSET64, NEURON_IOCTL_MEMSET};
+	struct device_system *s = NULL;
+	struct device d = {.index = 0};
+	const struct device_core core = {.device = &d, .index = 1};
+	uint64_t from = 0, to = 0, address;
+	struct place *p = arg;
+
+	WANT(meet(p, &s) == 0);
+	d.forms = &s->forms;
+	WANT_STATUS(device_open_kept(s, 0, O_RDWR, &d.file), NRT_SUCCESS);
+	WANT(device_mem_alloc(&core, 4096, DEVICE_MEM_TENSORS, &from, &address) == 0);
+	WANT(device_mem_alloc(&core, 4096, DEVICE_MEM_TENSORS, &to, &address) == 0);
+	for (size_t i = 0; i < 3; i++)
+		for (size_t k = 0; k < 2; k++) {
+			char in[] = "0123456789", out[sizeof(in)] = "";
+
+			settle(s, REQUEST_MEM_COPY, copies[i]);
+			settle(s, REQUEST_MEM_FILL, fills[k]);
+			WANT(device_copy_in(&d, from, 7, in, sizeof(in)) == 0);
+			WANT(device_mem_copy(&d, from, 7, to, 4000, sizeof(in)) == 0);
+			WANT(device_mem_fill(&d, to, 4002, 3, 'x') == 0);
+			WANT(device_mem_copy(&d, to, 4000, to, 4001, 8) == 0);
+			WANT(device_copy_out(&d, to, 4000, out, sizeof(out)) == 0);
+			WANT(strcmp(out, "001xxx5679") == 0);
+			WANT(device_mem_copy(&d, from, 0, to, 4000, 97) == -EINVAL);
+			WANT(device_mem_copy(&d, from, 4096, to, 0, 1) == -EINVAL);
+			WANT(device_mem_fill(&d, to, 4096, 1, 0) == -EINVAL);
+			WANT(device_mem_copy(&d, from, 9999, to, 9999, 0) == 0); /* nothing to do */
+			WANT(device_mem_fill(&d, to, 9999, 0, 0) == 0);
+		}
+	WANT(virtual_device_stat(&p->device, "ioctl.MEM_COPY") == 8);
+	WANT(virtual_device_stat(&p->device, "ioctl.MEMSET") == 6);
+	device_close(&d.file);
+	device_shut_down(s);
+	return 0;
+}
+
+TEST("device: memory is copied and filled where it is in every form of the requests", "[device]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(within_memory, two_cores);
+}
+
 TEST("device: memory is allocated and copied in every form of the requests", "[device]")
 {
 	if (device_lacks())

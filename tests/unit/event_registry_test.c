@@ -105,6 +105,8 @@ TEST("registry: payload structures agree with the rows", "[registry]")
 	struct trace_model_switch swap = {
 		.device_core_idx = 61, .model_id = 62, .is_neuron_core_work = 1};
 	struct trace_model model = {.model_id = 71};
+	struct trace_tensor_batch batch = {.num_batches = 81};
+	struct trace_tensor_block block = {82, 83, 84};
 
 	CHECK_EQ(SHOWN(DEVICE_EXEC, START, run, "device_core_idx"), 3);
 	CHECK_EQ(SHOWN(DEVICE_EXEC, START, run, "exec_id"), 7);
@@ -121,6 +123,10 @@ TEST("registry: payload structures agree with the rows", "[registry]")
 	CHECK_EQ(SHOWN(TENSOR_FREE, START, tensor, "size"), 52);
 	CHECK_EQ(SHOWN(TENSOR_FREE, START, tensor, "ref_count"), 53);
 	CHECK_EQ(SHOWN(TENSOR_WRITE, START, tensor, "size"), 52);
+	CHECK_EQ(SHOWN(TENSOR_READ_BATCH, START, batch, "num_batches"), 81);
+	CHECK_EQ(SHOWN(TENSOR_BLOCK_WHILE_EXEC, START, block, "tensor_id"), 82);
+	CHECK_EQ(SHOWN(TENSOR_BLOCK_WHILE_EXEC, START, block, "pending_reader_count"), 83);
+	CHECK_EQ(SHOWN(TENSOR_BLOCK_WHILE_EXEC, START, block, "pending_writer_count"), 84);
 	CHECK_EQ(SHOWN(MODEL_SWITCH, START, swap, "device_core_idx"), 61);
 	CHECK_EQ(SHOWN(MODEL_SWITCH, START, swap, "model_id"), 62);
 	CHECK_EQ(SHOWN(MODEL_SWITCH, START, swap, "is_neuron_core_work"), 1);
@@ -142,11 +148,17 @@ TEST("registry: payloads of device memory agree with the rows", "[registry]")
 		.usage_type = 12,
 		.physical_address = 6};
 	struct trace_mem_free_stop freed = {7, 8, 9};
+	struct trace_dmem_batch batch = {
+		.mem_type = 2, .num_batches = 91, .total_num_ops = 92, .total_size = 1ull << 41};
 
 	CHECK_EQ(SHOWN(DMEM_BUF_COPYIN, START, copy, "mem_type"), 2);
 	CHECK_EQ(SHOWN(DMEM_BUF_COPYIN, START, copy, "mem_handle"), 1ll << 40);
 	CHECK_EQ(SHOWN(DMEM_BUF_COPYIN, START, copy, "offset"), 0xfffffff0ll);
 	CHECK_EQ(SHOWN(DMEM_BUF_COPYOUT, START, copy, "size"), 9);
+	CHECK_EQ(SHOWN(DMEM_BUF_BATCH_COPYIN, START, batch, "mem_type"), 2);
+	CHECK_EQ(SHOWN(DMEM_BUF_BATCH_COPYIN, START, batch, "num_batches"), 91);
+	CHECK_EQ(SHOWN(DMEM_BUF_BATCH_COPYOUT, START, batch, "total_num_ops"), 92);
+	CHECK_EQ(SHOWN(DMEM_BUF_BATCH_COPYOUT, START, batch, "total_size"), 1ll << 41);
 	CHECK_EQ(SHOWN(DMA_MEM_ALLOC, START, alloc, "hbm_idx"), 1);
 	CHECK_EQ(SHOWN(DMA_MEM_ALLOC, START, alloc, "usage_type"), 12);
 	CHECK_EQ(SHOWN(DMA_MEM_ALLOC, START, alloc, "is_nc_hbm"), 1);
