@@ -254,8 +254,12 @@ int device_copy_out(
  * a request does that, which the virtual device's do. */
 int device_mem_copy(const struct device *device, uint64_t from, uint64_t from_offset, uint64_t to,
 	uint64_t to_offset, uint64_t size);
-int device_mem_fill(const struct device *device, uint64_t handle, uint64_t offset, uint64_t size,
-	uint8_t byte);
+int device_mem_fill(
+	const struct device *device, uint64_t handle, uint64_t offset, uint64_t size, uint8_t byte);
+
+/* Bytes of memory that a core can have: of a virtual device, all of it, which its cores share; of a real one,
+ * the bank next to the core, as public documents have it for the architecture. */
+int device_memory_bytes(const struct device_core *core, uint32_t arch, uint64_t *ret);
 
 /* Binds program and binding table to the core's queue. */
 int device_queue_init(const struct device_core *core, uint64_t program, uint64_t bindings);

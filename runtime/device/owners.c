@@ -46,16 +46,23 @@ static void add(struct owners *o, int32_t pid)
 		o->more++;
 }
 
+struct answer {
+	struct neuron_apps_info head;
+	struct neuron_app_info apps[NEURON_MAX_PROCESSES];
+};
+
+static uint32_t count_of(const struct answer *a)
+{
+	return a->head.size < NEURON_MAX_PROCESSES ? a->head.size : NEURON_MAX_PROCESSES;
+}
+
 /* 0 or -errno. */
 static int ask_device(struct device_system *s, uint32_t index, struct owners *o)
 {
-	struct {
-		struct neuron_apps_info head;
-		struct neuron_app_info apps[NEURON_MAX_PROCESSES];
-	} answer = {.head = {.capacity = NEURON_MAX_PROCESSES}}; /* pids alone */
+	struct answer answer = {.head = {.capacity = NEURON_MAX_PROCESSES}}; /* pids alone */
 	int rc = device_ask(s, index, NEURON_IOCTL_DEVICE_GET_ALL_APPS_INFO, &answer);
 
-	for (uint32_t i = 0; rc == 0 && i < answer.head.size && i < NEURON_MAX_PROCESSES; i++)
+	for (uint32_t i = 0; rc == 0 && i < count_of(&answer); i++)
 		add(o, answer.apps[i].pid);
 	return rc;
 }
@@ -131,4 +138,18 @@ void owners_print(const struct device_system *s, uint32_t core)
 		log_error(TAG, "The %s has printed the owners of core %u to %s",
 			s->is_virtual ? "virtual device" : "driver", core,
 			s->is_virtual ? "standard error of ntrace-vdev" : "the kernel log");
+}
+
+int owners_memory(const struct device *device, struct owners_user *ret, uint32_t max)
+{
+	struct answer answer = {
+		.head = {.capacity = NEURON_MAX_PROCESSES, .flags = NEURON_APPS_MEMORY}};
+	int rc = device_ioctl(&device->file, NEURON_IOCTL_DEVICE_GET_ALL_APPS_INFO, &answer);
+	uint32_t n = count_of(&answer) < max ? count_of(&answer) : max;
+
+	if (rc < 0)
+		return rc;
+	for (uint32_t i = 0; i < n; i++)
+		ret[i] = (struct owners_user){answer.apps[i].pid, answer.apps[i].device_mem_size};
+	return (int)n;
 }

@@ -329,9 +329,10 @@ int device_queue_ack(const struct device_core *core, uint32_t count)
 	return device_ioctl(&core->device->file, NEURON_IOCTL_DMA_ACK_COMPLETED, &arg);
 }
 
-int device_read_clock(const struct device_core *core, struct device_sync *ret)
+/* A 64-bit register of a virtual device: on silicon there is another one in its place. */
+static int read_register(const struct device *device, uint64_t address, uint64_t *ret)
 {
-	uint64_t addresses[2] = {VDEV_BAR_CLOCK(core->index), VDEV_BAR_CLOCK(core->index) + 4};
+	uint64_t addresses[2] = {address, address + 4};
 	uint32_t words[2] = {0, 0};
 	struct neuron_bar_rw arg = {
 		.bar = 0,
@@ -339,20 +340,41 @@ int device_read_clock(const struct device_core *core, struct device_sync *ret)
 		.data = address_of(words),
 		.count = 2,
 	};
-	struct boot_ns before = clock_boot(), after;
-	uint64_t half;
 	int rc = -ENOTSUP;
 
-	/* The register is a virtual device's: on silicon there is another one in its place. */
-	if (!core->device->file.is_real)
-		rc = device_ioctl(&core->device->file, NEURON_IOCTL_BAR_READ, &arg);
+	if (!device->file.is_real)
+		rc = device_ioctl(&device->file, NEURON_IOCTL_BAR_READ, &arg);
+	if (rc == 0)
+		*ret = words[0] | (uint64_t)words[1] << 32;
+	return rc;
+}
+
+int device_read_clock(const struct device_core *core, struct device_sync *ret)
+{
+	struct boot_ns before = clock_boot(), after;
+	uint64_t half, ps;
+	int rc = read_register(core->device, VDEV_BAR_CLOCK(core->index), &ps);
+
 	after = clock_boot();
 	half = (after.ns - before.ns) / 2;
 	if (rc < 0)
 		return rc;
-	ret->clock.ps = words[0] | (uint64_t)words[1] << 32;
+	ret->clock.ps = ps;
 	ret->host.ns = before.ns + half;
 	ret->bound_ns = after.ns - ret->host.ns;
+	return 0;
+}
+
+int device_memory_bytes(const struct device_core *core, uint32_t arch, uint64_t *ret)
+{
+	static const uint64_t gib_of_bank[] = {
+		[DEVICE_ARCH_V2] = 16, [DEVICE_ARCH_V3] = 24, [DEVICE_ARCH_V4] = 36};
+
+	if (!core->device->file.is_real)
+		return read_register(core->device, VDEV_BAR_MEMORY, ret);
+	if (arch >= sizeof(gib_of_bank) / sizeof(gib_of_bank[0]) || !gib_of_bank[arch])
+		return -ENOTSUP;
+	*ret = gib_of_bank[arch] << 30;
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "runtime/exec/memory_report.h"
 #include "runtime/exec/memory_table.h"
 #include "runtime/log/log.h"
 #include "runtime/trace/payload.h"
@@ -62,7 +63,10 @@ static NRT_STATUS alloc(struct device_memory *m, struct memory_process_sums *sum
 		&m->address);
 	if (rc < 0) {
 		free(e);
-		return said(rc, "Memory allocation", m->core);
+		(void)said(rc, "Memory allocation", m->core);
+		if (rc == -ENOMEM || rc == -ENOSPC)
+			memory_report(m->core, m->nc, m->usage, m->size);
+		return status_from_errno(rc);
 	}
 	e->nc = m->nc;
 	e->device = m->core->device->index;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/exec/memory_table.h"
 #include "runtime/exec/object.h"
 #include "runtime/exec/schedule.h"
 #include "runtime/lifecycle/info.h"
@@ -84,6 +85,8 @@ static NRT_STATUS copy_settings(struct init *i)
 	i->r->exec_timeout_s = i->config.exec_timeout_s;
 	i->r->async_max_inflight = i->config.async_max_inflight;
 	i->r->compute_queue_limit = i->config.compute_queue_limit;
+	(void)snprintf(
+		i->r->oom_directory, sizeof(i->r->oom_directory), "%s", i->config.oom_directory);
 	i->r->core_count = i->config.core_count;
 	i->r->reset_cores = i->config.reset_cores;
 	i->r->devices->allow_reset = i->config.allow_reset; /* before any file is opened */
@@ -323,6 +326,7 @@ static void unload_models(struct runtime *r)
 	object_retire_all(OBJECT_MODEL);
 	object_retire_all(OBJECT_SET);
 	object_retire_all(OBJECT_TENSOR);
+	memory_table_reset_peaks();
 }
 
 static void end_capture(struct runtime *r)

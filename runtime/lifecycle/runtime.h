@@ -14,12 +14,15 @@
 #include "runtime/lifecycle/config.h"
 #include "runtime/lifecycle/state.h"
 
-#define RUNTIME_VERSION_BYTES 64u /* of a framework's version text, with the terminator */
+#define RUNTIME_OOM_DIRECTORY_BYTES 201u /* as env.def has it, with the terminator */
+#define RUNTIME_VERSION_BYTES 64u	 /* of a framework's version text, with the terminator */
 
 struct runtime {
 	uint32_t exec_timeout_s;
-	uint32_t async_max_inflight;  /* executions per core that nrt_execute leaves behind; 0 = none */
+	uint32_t
+		async_max_inflight; /* executions per core that nrt_execute leaves behind; 0 = none */
 	uint32_t compute_queue_limit; /* scheduled ones per core that are not complete */
+	char oom_directory[RUNTIME_OOM_DIRECTORY_BYTES]; /* "" = none */
 	struct device_system *devices;
 	/* Who uses the library, as it said to nrt_init; "" = it did not. */
 	nrt_framework_type_t framework;

@@ -103,16 +103,21 @@ static int driver_info_set(struct vdev_call *call, void *arg)
 
 /* ---- registers --------------------------------------------------------------------------- */
 
-/* Core whose clock has a word at this address of BAR 0, or -1; *ret_high: the second word. */
-static int clock_core(const struct vdev_call *call, uint64_t address, bool *ret_high)
+/* The 64-bit register that has a word at this address of BAR 0; false when there is none. */
+static bool wide_register(const struct vdev_call *call, uint64_t address, uint64_t *ret)
 {
+	address &= ~4ull;
+	if (address == VDEV_BAR_MEMORY) {
+		*ret = call->vdev->config.memory_bytes;
+		return true;
+	}
 	for (unsigned c = 0; c < call->vdev->config.cores; c++) {
-		if ((address & ~4ull) == VDEV_BAR_CLOCK(c)) {
-			*ret_high = address & 4;
-			return (int)c;
+		if (address == VDEV_BAR_CLOCK(c)) {
+			*ret = vdev_core_clock_ps(&call->device->cores[c]);
+			return true;
 		}
 	}
-	return -1;
+	return false;
 }
 
 /* User space may pass the address that DEVICE_INFO gave plus an offset, or the offset alone. */
@@ -123,28 +128,23 @@ static uint64_t bar_offset(uint64_t address)
 
 static uint32_t register_word(const struct vdev_call *call, uint64_t address)
 {
-	bool high;
-	int core = clock_core(call, bar_offset(address), &high);
-	uint64_t clock;
+	uint64_t value;
 
-	if (core < 0)
+	address = bar_offset(address);
+	if (!wide_register(call, address, &value))
 		return 0;
-	clock = vdev_core_clock_ps(&call->device->cores[core]);
-	return (uint32_t)(high ? clock >> 32 : clock);
+	return (uint32_t)(address & 4 ? value >> 32 : value);
 }
 
-/* Both words of a clock from one reading; the second address need not be given. */
-static int read_clock_pair(
-	const struct vdev_call *call, const struct neuron_bar_rw *a, uint64_t address)
+/* Both words of a register from one reading; the second address need not be given. */
+static int read_wide(const struct vdev_call *call, const struct neuron_bar_rw *a, uint64_t address)
 {
-	bool high;
-	int core = clock_core(call, bar_offset(address), &high);
-	uint64_t clock;
+	uint64_t value;
 
-	if (core < 0 || high)
+	address = bar_offset(address);
+	if (address & 4 || !wide_register(call, address, &value))
 		return -ENOENT;
-	clock = vdev_core_clock_ps(&call->device->cores[core]);
-	return vdev_user_write(call->tid, a->data, &clock, sizeof(clock));
+	return vdev_user_write(call->tid, a->data, &value, sizeof(value));
 }
 
 static int read_registers(const struct vdev_call *call, const struct neuron_bar_rw *a)
@@ -200,7 +200,7 @@ static int bar_read(struct vdev_call *call, void *arg)
 	if (a->bar != 0)
 		return read_zeros(call, a);
 	if (a->count == 2) {
-		r = read_clock_pair(call, a, address);
+		r = read_wide(call, a, address);
 		if (r != -ENOENT)
 			return r;
 	}

@@ -41,6 +41,10 @@
  * with one BAR_READ of count 2 (low word first). */
 #define VDEV_BAR_CLOCK(core) (0x10000ull + 0x1000ull * (core))
 
+/* BAR 0, a 64-bit register read the same way: bytes of memory that the device has, for all cores
+ * together. */
+#define VDEV_BAR_MEMORY 0x8000ull
+
 /* BAR 0, written by a reader of a ring: how many records it has read, low 32 bits.  Rings are numbered by
  * VDEV_RING_NUMBER.  A device that overwrites does not need it. */
 #define VDEV_BAR_RING_READ(core, ring) (0x40000ull + 0x1000ull * (core) + 4ull * (ring))
