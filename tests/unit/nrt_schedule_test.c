@@ -464,7 +464,7 @@ static int closes_with_work(void *arg)
 		WANT(scratch_entries("/proc/self/task") == before);
 	}
 	lib.nrt_close();
-	WANT(virtual_device_stat(&((struct place *)arg)->device, "memory_used") <= 0);
+	WANT(virtual_device_stat(&((struct place *)arg)->device, "allocated_bytes") == 0);
 	return 0;
 }
 
