@@ -20,10 +20,10 @@
 #include "runtime/trace/trace.h"
 
 #define TAG "NRT"
-#define CORE_IDS 32u	      /* execution unit ids of a core */
-#define TENSOR_QUEUES 16u     /* ours, as the next */
-#define TENSOR_LIMIT 256u     /* work that is not complete, per queue */
-#define COMPUTE_FIRST_ID 16u  /* of a core's ids */
+#define CORE_IDS 32u	     /* execution unit ids of a core */
+#define TENSOR_QUEUES 16u    /* ours, as the next */
+#define TENSOR_LIMIT 256u    /* work that is not complete, per queue */
+#define COMPUTE_FIRST_ID 16u /* of a core's ids */
 
 /* ---- execution units ---------------------------------------------------------------------- */
 
@@ -112,8 +112,7 @@ static NRT_STATUS run_execution(struct work *w)
 {
 	const struct execution_work *e = (const struct execution_work *)w;
 
-	return execute_model(e->model, e->input, e->output,
-		w->kind == WORK_SCHEDULED ? w->seq : 0);
+	return execute_model(e->model, e->input, e->output, w->kind == WORK_SCHEDULED ? w->seq : 0);
 }
 
 static void release_execution(struct work *w)
@@ -212,8 +211,8 @@ NRT_STATUS nrta_execute_schedule(nrt_model_t *model, const nrt_tensor_set_t *inp
 	if (!status)
 		status = object_get(output, OBJECT_SET, &out);
 	if (!status) {
-		e = execution_new((struct nrt_model *)m, (struct tensor_set *)in,
-			(struct tensor_set *)out);
+		e = execution_new(
+			(struct nrt_model *)m, (struct tensor_set *)in, (struct tensor_set *)out);
 		status = e ? NRT_SUCCESS : NRT_RESOURCE;
 	}
 	if (!status) {
@@ -233,8 +232,7 @@ NRT_STATUS nrta_execute_schedule(nrt_model_t *model, const nrt_tensor_set_t *inp
 static bool await_slot(struct work_queue *q, uint32_t nc, uint64_t slots)
 {
 	struct trace_sema_wait payload = {.available_request_slots = 0, .has_work = 1};
-	struct trace_span span =
-		trace_start(nc, TRACE_ASYNC_SEMA_WAIT, &payload, sizeof(payload));
+	struct trace_span span = trace_start(nc, TRACE_ASYNC_SEMA_WAIT, &payload, sizeof(payload));
 	bool waited = work_queue_await_room(q, WORK_POSTED, slots);
 
 	trace_stop(&span, waited ? NRT_SUCCESS : NRT_QUEUE_FULL, NULL, 0);
@@ -386,8 +384,8 @@ static NRT_STATUS get_tensor(const char *call, const nrt_tensor_t *tensor, struc
 }
 
 /* from, to: handles of the sides that are tensors. */
-static NRT_STATUS schedule_transfer(struct transfer *t, const nrt_tensor_t *from,
-	const nrt_tensor_t *to, const struct place *p)
+static NRT_STATUS schedule_transfer(
+	struct transfer *t, const nrt_tensor_t *from, const nrt_tensor_t *to, const struct place *p)
 {
 	NRT_STATUS status = api_enter(p->call);
 

@@ -195,8 +195,7 @@ void work_queues_close(void)
 
 /* ---- putting and waiting ------------------------------------------------------------------ */
 
-NRT_STATUS work_queue_put(
-	struct work_queue *q, struct work *w, uint64_t limit, nrta_seq_t *ret_seq)
+NRT_STATUS work_queue_put(struct work_queue *q, struct work *w, uint64_t limit, nrta_seq_t *ret_seq)
 {
 	NRT_STATUS status = NRT_QUEUE_FULL;
 

@@ -19,9 +19,9 @@
 
 struct runtime {
 	uint32_t exec_timeout_s;
-	uint32_t
-		async_max_inflight; /* executions per core that nrt_execute leaves behind; 0 = none */
-	uint32_t compute_queue_limit; /* scheduled ones per core that are not complete */
+	/* Executions of a core that are not complete, at most: */
+	uint32_t async_max_inflight;  /* that nrt_execute leaves behind; 0 = it waits for the end */
+	uint32_t compute_queue_limit; /* that are scheduled */
 	char oom_directory[RUNTIME_OOM_DIRECTORY_BYTES]; /* "" = none */
 	struct device_system *devices;
 	/* Who uses the library, as it said to nrt_init; "" = it did not. */

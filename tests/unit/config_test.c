@@ -453,6 +453,8 @@ TEST("config: nothing is set, and every setting has its initial value", "[config
 	CHECK_EQ(c.lnc_size, 0);
 	CHECK(c.reset_cores);
 	CHECK_EQ(c.exec_timeout_s, 30);
+	CHECK_EQ(c.async_max_inflight, 0);
+	CHECK_EQ(c.compute_queue_limit, 8);
 	CHECK_STR(c.root_comm_id, "");
 }
 
@@ -465,6 +467,8 @@ TEST("config: values arrive in their fields", "[config]")
 		{"NEURON_RT_FAKE_INSTANCE_TYPE", "trn2.48xlarge"},
 		{"NEURON_RT_RESET_CORES", "0"},
 		{"NEURON_RT_EXEC_TIMEOUT", "5"},
+		{"NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", "64"}, /* brought in */
+		{"NEURON_RT_XU_COMPUTE_MAX_QUEUED_REQUESTS", "4294967296"},
 		{"NEURON_RT_NUM_CORES", "4"},
 		{"NEURON_RT_ROOT_COMM_ID", "10.0.0.1:63423"},
 	};
@@ -477,6 +481,8 @@ TEST("config: values arrive in their fields", "[config]")
 	CHECK(c.allow_reset);
 	CHECK(!c.reset_cores);
 	CHECK_EQ(c.exec_timeout_s, 5);
+	CHECK_EQ(c.async_max_inflight, 63);
+	CHECK_EQ(c.compute_queue_limit, UINT32_MAX);
 	CHECK_EQ(c.core_count, 4);
 	CHECK_STR(c.root_comm_id, "10.0.0.1:63423");
 	CHECK_EQ(config_read_discovery(&d), NRT_SUCCESS);

@@ -3,8 +3,15 @@
  * nrt_async.h - work that is scheduled now and done later, in the form of libnrt 2.31 (NRT_3.0.0).
  *
  * Work goes to a queue of an execution unit of a core.  Scheduling gives a sequence number; it is
- * compared or asked about.  *exec_ret receives the status of the work when it is done and must live until
- * then.  The rules of nrt.h hold here too.
+ * compared or asked about.  *exec_ret receives the status of the work when it is done, before
+ * nrta_is_completed says so, and must live until then.  The work of a queue is done in order, queues side by side.
+ * Handles may be given up meanwhile, and a set changed: what is queued keeps what it was given.  A queue that is
+ * full gives NRT_QUEUE_FULL, and nothing was scheduled.  nrt_close waits for what is queued; when a piece of it
+ * ends with NRT_TIMEOUT or NRT_HW_ERROR meanwhile, the rest of that queue gets NRT_CLOSED.  The rules of nrt.h
+ * hold here too.
+ *
+ * Which queues there are is ours: queues 0 to 15 of NRTA_XU_TENSOR_OP, for 256 pieces of work each, and queue 0 of
+ * NRTA_XU_COMPUTE, for NEURON_RT_XU_COMPUTE_MAX_QUEUED_REQUESTS executions; what is being done counts.
  *
  * The vendor's header of that name in its public repository is the form before 3.0; programs built with that
  * one do not fit libnrt 2.31, nor this library.
@@ -52,10 +59,10 @@ NRT_API NRT_STATUS nrta_tensor_copy(nrt_tensor_t *src, uint64_t src_offset, nrt_
 NRT_API NRT_STATUS nrta_execute_schedule(nrt_model_t *model, const nrt_tensor_set_t *input,
 	nrt_tensor_set_t *output, int queue, NRT_STATUS *exec_ret, nrta_seq_t *req_sequence);
 
-/* Is it done?  NRT_INVALID: no such sequence number. */
+/* Is it done?  NRT_INVALID: no such sequence number since nrt_init. */
 NRT_API NRT_STATUS nrta_is_completed(nrta_seq_t seq, bool *is_completed);
 
-/* The last one that is done on this queue. */
+/* The last one that is done on this queue; its number is 0 when there is none yet. */
 NRT_API NRT_STATUS nrta_get_sequence(
 	uint32_t lnc_idx, nrta_xu_t xu_type, int queue, nrta_seq_t *seq);
 

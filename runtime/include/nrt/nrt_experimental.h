@@ -62,13 +62,18 @@ NRT_API NRT_STATUS nrt_get_model_info(const nrt_model_t *model, nrt_model_info_t
 typedef void (*NRT_ASYNC_EXEC_STATUS_CALLBACK)(
 	void *params, uint32_t model_id, uint32_t vnc, uint64_t job_id, NRT_STATUS status);
 
-/* Who is told of the end of each execution in the background, instead of the last one told so.
- * params is handed over as it is; it may be NULL. */
+/*
+ * Who is told of the end of each execution in the background (NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS) and each
+ * scheduled one, instead of the last one told so; NULL: nobody.  params is handed over as it is; it may be NULL.
+ * model_id counts loads from 1; job_id is the sequence number (nrt_async.h).  Called by a thread of
+ * the library, which does no further work of that core until it returns.  It may call the library, but for nrt_close
+ * and for what waits for a queue: nrt_async_drain_queued_execs gives NRT_FAILURE there, and nrt_execute
+ * NRT_QUEUE_FULL where it would have to wait.  A call that has begun may still run when another is registered.
+ */
 NRT_API NRT_STATUS nrt_register_async_exec_callback(
 	NRT_ASYNC_EXEC_STATUS_CALLBACK callback, void *params);
 
-/* Waits until nothing is queued on core vnc.  Executions here are over when nrt_execute returns, so there
- * is nothing to wait for. */
+/* Waits until the executions that are queued on core vnc are done and the callback has been told. */
 NRT_API NRT_STATUS nrt_async_drain_queued_execs(int32_t vnc_idx);
 
 /* ---- traces ------------------------------------------------------------------------------- */
