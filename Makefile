@@ -161,8 +161,7 @@ bench: $(BENCHES) $(PROGRAMS) $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/bench/run.sh
 
 bench-trace: $(BUILD)/bench/trace_events
-	$(Q)$(BUILD)/bench/trace_events
-	$(Q)CC=$(CC) bash tests/bench/trace_peers.sh
+	$(Q)CC=$(CC) bash tests/bench/trace_peers.sh $(BUILD)/bench/trace_events
 
 BENCH_EVENTS ?= 1000000 10000000 50000000
 bench-merge: $(BUILD)/bench/merge_events $(BUILD)/bench/recording

@@ -1,15 +1,14 @@
 #!/bin/bash
-# What an event of 48 bytes (a clock reading and 40 of payload) costs in engines of others, in the terms of
-# tests/bench/trace_events.c: CPU time of the emitting threads per event, median of the rounds.
+# Runs tests/bench/trace_events.c together with engines of others, which it makes into shared objects: the same
+# threads, windows and 48 bytes (a clock reading and 40 of payload), in turns within one process.
 # LTTng-UST writes into a ring that overwrites the oldest; crossbeam's ArrayQueue is filled by force_push under a
 # read lock.  Says what is missing where one cannot be measured.
-# Usage: CC=gcc trace_peers.sh
+# Usage: CC=gcc trace_peers.sh build/bench/trace_events
 CC=${CC:-gcc}
 RUSTC=${RUSTC:-rustc}
-events=400000
-rounds=7
 packages=$(dirname "$0")/../../.ci/packages-bench
 session=ntrace-peers-$$
+peers=()
 tmp=$(mktemp -d) || exit 1
 trap cleanup EXIT
 
@@ -43,35 +42,25 @@ lttng_program() {
 		#endif
 		#include <lttng/tracepoint-event.h>
 	C
-	cat >"$tmp/emit.c" <<-C
+	cat >"$tmp/emit.c" <<-'C'
 		#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 		#define LTTNG_UST_TRACEPOINT_DEFINE
 		#include "peer.h"
-		#include <stdio.h>
+		#include <stdint.h>
 		#include <string.h>
-		#include <time.h>
-		static double cpu_ns(void)
-		{
-			struct timespec t;
-			clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-			return t.tv_sec * 1e9 + t.tv_nsec;
-		}
-		int main(void)
+		void peer_loop(uint32_t nc, uint32_t count)
 		{
 			unsigned char payload[40] = {1};
-			for (int round = 0; round < $rounds; round++) {
-				double begin = cpu_ns();
-				for (unsigned i = 0; i < $events; i++) {
-					memcpy(payload, &i, sizeof(i));
-					lttng_ust_tracepoint(ntrace_peer, event, payload);
-				}
-				printf("%.1f\n", (cpu_ns() - begin) / $events);
+
+			(void)nc;
+			for (uint32_t i = 0; i < count; i++) {
+				memcpy(payload, &i, sizeof(i));
+				lttng_ust_tracepoint(ntrace_peer, event, payload);
 			}
-			return 0;
 		}
 	C
 	# shellcheck disable=SC2046 # flags are words
-	$CC -O2 -I"$tmp" -o "$tmp/emit" "$tmp/emit.c" $(pkg-config --cflags --libs lttng-ust) -ldl >"$tmp/log" 2>&1
+	$CC -O2 -fPIC -shared -I"$tmp" -o "$tmp/lttng.so" "$tmp/emit.c" $(pkg-config --cflags --libs lttng-ust) -ldl >"$tmp/log" 2>&1
 }
 
 lttng_session() {
@@ -83,8 +72,6 @@ lttng_session() {
 		lttng enable-event -u -s "$session" -c c 'ntrace_peer:*' && lttng start "$session"
 }
 
-median() { sort -n | awk '{ v[NR] = $1 } END { printf "%7.1f ns  (%.1f to %.1f)\n", v[int((NR + 1) / 2)], v[1], v[NR] }'; }
-
 lttng_peer() {
 	for tool in lttng lttng-sessiond pkg-config; do
 		command -v "$tool" >/dev/null || lacks LTTng-UST "$tool is not installed" || return
@@ -92,9 +79,7 @@ lttng_peer() {
 	pkg-config --exists lttng-ust || lacks LTTng-UST "lttng-ust is not installed" || return
 	lttng_program || lacks LTTng-UST "the program that emits events does not compile" || return
 	lttng_session >"$tmp/log" 2>&1 || lacks LTTng-UST "a session cannot be started" || return
-	LTTNG_UST_REGISTER_TIMEOUT=-1 "$tmp/emit" >"$tmp/ns" 2>"$tmp/log" ||
-		lacks LTTng-UST "the program that emits events failed" || return
-	printf '%-38s %s\n' 'LTTng-UST, overwriting' "$(median <"$tmp/ns")"
+	peers+=("LTTng-UST, overwriting=$tmp/lttng.so")
 }
 
 # ---- crossbeam ------------------------------------------------------------------------------------
@@ -111,54 +96,38 @@ crate() { # name, edition, what it uses...
 }
 
 crossbeam_program() {
-	cat >"$tmp/queue.rs" <<-RS
+	cat >"$tmp/queue.rs" <<-'RS'
 		use crossbeam_queue::ArrayQueue;
-		use std::sync::{Arc, Barrier, RwLock};
+		use std::sync::{OnceLock, RwLock};
 		#[repr(C)]
 		struct Time { s: i64, ns: i64 }
 		extern "C" { fn clock_gettime(id: i32, t: *mut Time) -> i32; }
-		fn clock(id: i32) -> u64 {
+		fn clock() -> u64 {
 			let mut t = Time { s: 0, ns: 0 };
-			unsafe { clock_gettime(id, &mut t) };
+			unsafe { clock_gettime(7, &mut t) };
 			t.s as u64 * 1_000_000_000 + t.ns as u64
 		}
-		fn run(queue: Arc<RwLock<ArrayQueue<[u64; 6]>>>, start: Arc<Barrier>) -> u64 {
-			start.wait();
-			let begin = clock(3);
-			for i in 0..$events {
-				let event = [clock(7), i, 0, 0, 0, 0];
+		static QUEUE: OnceLock<RwLock<ArrayQueue<[u64; 6]>>> = OnceLock::new();
+		#[no_mangle]
+		pub extern "C" fn peer_loop(_nc: u32, count: u32) {
+			let queue = QUEUE.get_or_init(|| RwLock::new(ArrayQueue::new(65536)));
+			for i in 0..count as u64 {
+				let event = [clock(), i, 0, 0, 0, 0];
 				queue.read().unwrap().force_push(event);
-			}
-			clock(3) - begin
-		}
-		fn main() {
-			let n: usize = std::env::args().nth(1).unwrap().parse().unwrap();
-			let queue = Arc::new(RwLock::new(ArrayQueue::new(65536)));
-			for _ in 0..$rounds {
-				let start = Arc::new(Barrier::new(n));
-				let threads: Vec<_> = (0..n).map(|_| {
-					let (q, s) = (queue.clone(), start.clone());
-					std::thread::spawn(move || run(q, s))
-				}).collect();
-				let cpu: u64 = threads.into_iter().map(|t| t.join().unwrap()).sum();
-				println!("{:.1}", cpu as f64 / $events as f64 / n as f64);
 			}
 		}
 	RS
 	crate cfg_if 2018 && crate crossbeam_utils 2018 cfg_if && crate crossbeam_queue 2018 cfg_if crossbeam_utils &&
-		"$RUSTC" -O --edition 2018 -L "$tmp" --extern crossbeam_queue="$tmp/libcrossbeam_queue.rlib" \
-			-o "$tmp/queue" "$tmp/queue.rs"
+		"$RUSTC" -O --crate-type cdylib --edition 2018 -L "$tmp" \
+			--extern crossbeam_queue="$tmp/libcrossbeam_queue.rlib" -o "$tmp/queue.so" "$tmp/queue.rs"
 }
 
 crossbeam_peer() {
 	command -v "$RUSTC" >/dev/null || lacks crossbeam "rustc is not installed" || return
 	crossbeam_program >"$tmp/log" 2>&1 || lacks crossbeam "the queue does not compile" || return
-	for n in 1 2; do
-		"$tmp/queue" $n >"$tmp/ns" || return
-		printf '%-38s %s\n' "crossbeam, $n thread$([ $n = 1 ] || echo s)" "$(median <"$tmp/ns")"
-	done
+	peers+=("crossbeam=$tmp/queue.so")
 }
 
 lttng_peer
 crossbeam_peer
-exit 0
+LTTNG_UST_REGISTER_TIMEOUT=-1 "$1" "${peers[@]}"
