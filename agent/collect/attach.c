@@ -26,11 +26,14 @@
 #include <unistd.h>
 
 #include "agent/collect/threads.h"
+#include "runtime/base/env.h"
 #include "runtime/base/file.h"
 #include "runtime/trace/ring.h"
 
 #define MEMFD_LINK "/memfd:" CTL_NAME " (deleted)"
-#define MAX_FILES 16u /* control files of a process: its own, and those that it reads or has inherited */
+#define MAX_FILES \
+	16u /* control files of a process: its own, and those that it reads or has inherited */
+#define ENVIRON_BYTES (8u << 20)
 #define HEAD_WORDS 3u /* of struct ctl: magic, version, pid */
 
 struct mapped {
@@ -226,7 +229,8 @@ static int has_our_name(pid_t pid, const struct maps *m)
 }
 
 /* There is no control file. */
-static int without_control(const struct attach_target *t, const struct maps *m, char *why, size_t size)
+static int without_control(
+	const struct attach_target *t, const struct maps *m, char *why, size_t size)
 {
 	if (!m->libnrt.ino)
 		return say(why, size, t->pid, -ENODEV, "has no Neuron runtime (libnrt) loaded");
@@ -256,7 +260,8 @@ static int check_own(const struct attach_target *t, char *why, size_t size)
 	own = threads_innermost_id(path, &levels);
 	if (own && head[2] != own)
 		return say(why, size, t->pid, -ECHILD,
-			"is a fork of the process (pid %u there) whose Neuron runtime it shares, and "
+			"is a fork of the process (pid %u there) whose Neuron runtime it shares, "
+			"and "
 			"traces nothing itself: attach to that one",
 			head[2]);
 	return 0;
@@ -311,8 +316,8 @@ int attach_find(pid_t pid, struct attach_target *ret, char *why, size_t why_size
 	if (ret->pidfd < 0)
 		return errno == ESRCH ? say(why, why_size, pid, -ESRCH,
 						"does not exist (in the pid namespace of ntrace)")
-				      : say(why, why_size, pid, -EINVAL,
-						"cannot be watched: %s%s", strerror(errno),
+				      : say(why, why_size, pid, -EINVAL, "cannot be watched: %s%s",
+						strerror(errno),
 						errno == EINVAL || errno == ENOENT
 							? " (is it a thread? give its process)"
 							: "");
@@ -330,6 +335,44 @@ int attach_find(pid_t pid, struct attach_target *ret, char *why, size_t why_size
 		rc = without_control(ret, m, why, why_size);
 	free(m);
 	return rc;
+}
+
+/* ---- its devices -------------------------------------------------------------------------- */
+
+static bool same_mounts(pid_t pid)
+{
+	char path[64], ours[64] = "", theirs[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	return readlink("/proc/self/ns/mnt", ours, sizeof(ours) - 1) > 0 &&
+	       readlink(path, theirs, sizeof(theirs) - 1) > 0 && !strcmp(ours, theirs);
+}
+
+int attach_device_root(pid_t pid, char **ret)
+{
+	static const char name[] = ENV_DEVICE_ROOT "=";
+	_cleanup_free_ char *text = NULL;
+	char path[64];
+	size_t size;
+	int n;
+
+	*ret = NULL;
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	int rc = file_read(path, ENVIRON_BYTES, &text, &size);
+	if (rc < 0)
+		return rc == -ENOMEM ? rc : 0;
+	for (const char *p = text; p < text + size; p += strlen(p) + 1) {
+		if (strncmp(p, name, sizeof(name) - 1))
+			continue;
+		if (p[sizeof(name) - 1] != '/' || same_mounts(pid))
+			n = asprintf(ret, "%s", p + sizeof(name) - 1);
+		else
+			n = asprintf(ret, "/proc/%d/root%s", (int)pid, p + sizeof(name) - 1);
+		if (n < 0)
+			*ret = NULL;
+		return n < 0 ? -ENOMEM : 0;
+	}
+	return 0;
 }
 
 void attach_target_close(struct attach_target *t)

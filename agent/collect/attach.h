@@ -28,6 +28,9 @@ struct attach_target {
  * fork that does not trace; others.  attach_target_close in any case.
  */
 int attach_find(pid_t pid, struct attach_target *ret, char *why, size_t why_size);
+/* The root of the device tree that the process was started with (NTRACE_DEVICE_ROOT), as a path of ours, to be freed;
+ * NULL: none, or it is not known.  0 or -ENOMEM. */
+int attach_device_root(pid_t pid, char **ret);
 void attach_target_close(struct attach_target *t);
 
 #endif

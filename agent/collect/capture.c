@@ -48,14 +48,17 @@ int capture_put_cpus(struct capture *c)
 	static struct sampler_cpu rows[SAMPLER_MAX_CPUS];
 	int n = sampler_cpus(rows, SAMPLER_MAX_CPUS);
 
-	return n <= 0 ? 0 : capture_put(c, REC_CPU, REC_SOURCE_RECORDER, rows, (size_t)n * sizeof(rows[0]));
+	return n <= 0 ? 0
+		      : capture_put(
+				c, REC_CPU, REC_SOURCE_RECORDER, rows, (size_t)n * sizeof(rows[0]));
 }
 
 static int put_watermarks(struct capture *c)
 {
 	struct runtime_source s;
 	uint64_t mark;
-	int rc = capture_put(c, REC_WATERMARK, REC_SOURCE_KERNEL, &c->kernel_watermark, sizeof(mark));
+	int rc = capture_put(
+		c, REC_WATERMARK, REC_SOURCE_KERNEL, &c->kernel_watermark, sizeof(mark));
 
 	for (unsigned i = 0; rc == 0 && runtimes_get(c->runtimes, i, &s, &mark); i++)
 		rc = capture_put(c, REC_WATERMARK, s.source, &mark, sizeof(mark));

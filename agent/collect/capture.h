@@ -32,6 +32,8 @@ struct capture_options {
 	struct attach_target *targets;
 	unsigned target_count;
 	uint64_t duration_ns; /* the capture ends by itself; 0: it does not */
+	/* Called when all of them are attached to; may be NULL. */
+	void (*on_attached)(void);
 	/* Called when only rings are recorded, for there can be no hooks; may be NULL. */
 	void (*on_no_hooks)(const char *why);
 };

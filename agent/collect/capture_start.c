@@ -193,8 +193,8 @@ static int attach_all(struct capture *c)
 			snprintf(c->ret->why, sizeof(c->ret->why), "process %d: %s", (int)t->pid,
 				strerror(-rc));
 		} else if (t->memfd >= 0) {
-			rc = runtimes_attach(c->runtimes, t->pid, t->memfd, c->ret->why,
-				sizeof(c->ret->why));
+			rc = runtimes_attach(
+				c->runtimes, t->pid, t->memfd, c->ret->why, sizeof(c->ret->why));
 			t->memfd = -1;
 		}
 		c->attached++;
@@ -230,6 +230,8 @@ int capture_open_attached(struct capture *c)
 		discard(c);
 		return capture_fail(c, CAPTURE_ATTACH, rc, NULL);
 	}
+	if (c->o->on_attached)
+		c->o->on_attached();
 	return 0;
 }
 
@@ -244,4 +246,3 @@ int capture_check_clocks(struct capture *c)
 	snprintf(what, sizeof(what), "cannot read %s", name);
 	return capture_fail(c, CAPTURE_CLOCKS, rc, what);
 }
-

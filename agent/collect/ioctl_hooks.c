@@ -334,8 +334,9 @@ static int add_device(struct ioctl_hooks *h, int dir, const char *name, bool bel
 	} else {
 		return 0;
 	}
-	r = !h->skel ? 0 : bpf_map__update_elem(
-		h->skel->maps.devices, &key, sizeof(key), &value, sizeof(value), BPF_ANY);
+	r = !h->skel ? 0
+		     : bpf_map__update_elem(h->skel->maps.devices, &key, sizeof(key), &value,
+			       sizeof(value), BPF_ANY);
 	if (!r)
 		know_device(h, (uint16_t)index, !key.is_chr);
 	return r;
@@ -394,7 +395,8 @@ unsigned ioctl_hooks_tracked(const struct ioctl_hooks *h)
 	uint32_t key, *from = NULL;
 	unsigned n = 0;
 
-	while (h->skel && bpf_map__get_next_key(h->skel->maps.tracked, from, &key, sizeof(key)) == 0) {
+	while (h->skel &&
+		bpf_map__get_next_key(h->skel->maps.tracked, from, &key, sizeof(key)) == 0) {
 		from = &key;
 		n++;
 	}
@@ -405,6 +407,6 @@ bool ioctl_hooks_tracks(const struct ioctl_hooks *h, pid_t tgid)
 {
 	uint32_t key = (uint32_t)tgid, value;
 
-	return h->skel && bpf_map__lookup_elem(
-		       h->skel->maps.tracked, &key, sizeof(key), &value, sizeof(value), 0) == 0;
+	return h->skel && bpf_map__lookup_elem(h->skel->maps.tracked, &key, sizeof(key), &value,
+				  sizeof(value), 0) == 0;
 }

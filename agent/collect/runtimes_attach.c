@@ -17,7 +17,8 @@
 #include "runtime/base/file.h"
 #include "runtime/trace/announce.h"
 
-#define ANSWER_MS 2000 /* its service thread looks at once; it may wait for a CPU, and allocates rings */
+#define ANSWER_MS \
+	2000 /* its service thread looks at once; it may wait for a CPU, and allocates rings */
 #define LEAVE_MS 1000
 
 void runtimes_close_copy(struct followed *f, int memfd)
@@ -33,8 +34,8 @@ static const struct {
 	int error;
 	const char *text;
 } reasons[] = {
-	{-ENOTCONN,
-		"has closed its Neuron runtime (nrt_close): attach when it has initialised it again"},
+	{-ENOTCONN, "has closed its Neuron runtime (nrt_close): attach when it has initialised it "
+		    "again"},
 	{-ETIMEDOUT, "does not answer: is it stopped (SIGSTOP, a debugger)?"},
 	{-EBADF, "has closed the descriptor of its runtime's memory (" CTL_NAME
 		 "), without which no events can be recorded: start it with `ntrace record`"},
@@ -64,7 +65,8 @@ static int explain_busy(pid_t pid, pid_t holder, char *why, size_t size)
 			(int)holder);
 	else
 		snprintf(why, size,
-			"process %d is being recorded already, by a process of another pid namespace",
+			"process %d is being recorded already, by a process of another pid "
+			"namespace",
 			(int)pid);
 	return -EBUSY;
 }

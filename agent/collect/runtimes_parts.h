@@ -25,7 +25,7 @@ struct followed {
 	struct threads threads;
 	dev_t dev;
 	ino_t ino;
-	int fd;	   /* connection, -1 when it ended */
+	int fd;	       /* connection, -1 when it ended */
 	bool attached; /* through its mailbox; it has no connection */
 	struct attach_page page;
 	int pidfd; /* -1: there was no descriptor for it */
