@@ -26,6 +26,7 @@ struct agent_cmd {
 };
 
 int cmd_record(int argc, char **argv);
+int cmd_attach(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_salvage(int argc, char **argv);
 int cmd_rec(int argc, char **argv);

@@ -3,7 +3,6 @@
  * cmd_record.c - `ntrace record`: capture, then the same merge that replay uses, then a report.
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,84 +12,29 @@
 
 #include "agent/agent.h"
 #include "agent/interrupt.h"
-#include "agent/collect/capture.h"
-#include "agent/output/report.h"
+#include "agent/recorder.h"
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
-#include "runtime/record/merge.h"
-
-#define DEFAULT_OUT "output"
-#define MAX_OUT_BYTES (PATH_MAX - 512) /* what is appended to it fits behind */
+#include "runtime/record/recording.h"
 
 struct record_args {
-	const char *out;
-	bool all;
-	bool strict;
-	bool quiet;
-	struct capture_options capture;
-	struct merge_options merge;
+	struct recorder recorder;
 	char **command;
 };
 
-enum { OPT_STRICT = 256, OPT_KERNEL_EVENTS, OPT_KERNEL_RING, OPT_RING };
-
 static const struct argp_option options[] = {
-	{"output", 'o', "DIR", 0, "Directory for all output (default: output, then output_2, ...)",
-		0},
 	{"all-processes", 'a', 0, 0,
 		"Record ioctls of every process, not only of CMD and its children", 0},
-	{"kernel-events", OPT_KERNEL_EVENTS, "MODE", 0,
-		"How kernel spans are written: hint (default), extended or off", 0},
-	{"kernel-ring", OPT_KERNEL_RING, "BYTES", 0,
-		"Size of the BPF ring buffer, a power of two (default 4194304)", 0},
-	{"ring", OPT_RING, "RECORDS", 0,
-		"Records per NeuronCore ring in a runtime, which rounds up to a power of two from "
-		"1024 to 4194304 (default 65536)",
-		0},
-	{"strict", OPT_STRICT, 0, 0, "Exit with 125 when anything was lost", 0},
-	{"quiet", 'q', 0, 0, "Print nothing but errors", 0},
+	RECORDER_OPTIONS,
+	{"strict", RECORDER_STRICT, 0, 0, "Exit with 125 when anything was lost", 0},
 	{0},
 };
-
-static uint32_t parse_count(struct argp_state *state, const char *name, const char *text)
-{
-	char *end;
-
-	errno = 0;
-	unsigned long long v = strtoull(text, &end, 10);
-	if (errno || *end || end == text || *text == '-' || v == 0 || v > UINT32_MAX)
-		argp_error(state, "--%s: '%s' is not a number from 1 to 4294967295", name, text);
-	return (uint32_t)v;
-}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct record_args *a = state->input;
 
 	switch (key) {
-	case 'o':
-		a->out = arg;
-		return 0;
-	case 'a':
-		a->capture.all_processes = true;
-		return 0;
-	case 'q':
-		a->quiet = true;
-		return 0;
-	case OPT_STRICT:
-		a->strict = true;
-		return 0;
-	case OPT_KERNEL_EVENTS:
-		if (report_kernel_events(arg, &a->merge.kernel_events) < 0)
-			argp_error(
-				state, "--kernel-events: '%s' is none of hint, extended, off", arg);
-		return 0;
-	case OPT_KERNEL_RING:
-		a->capture.kernel_ring_bytes = parse_count(state, "kernel-ring", arg);
-		return 0;
-	case OPT_RING:
-		a->capture.ring_capacity = parse_count(state, "ring", arg);
-		return 0;
 	case ARGP_KEY_ARGS:
 		a->command = state->argv + state->next;
 		return 0;
@@ -98,7 +42,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		argp_error(state, "no command given");
 		return EINVAL;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return recorder_parse(key, arg, state, &a->recorder);
 	}
 }
 
@@ -155,29 +99,6 @@ static int command_failed(const char *name, int error)
 	return missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
-/* The directory to use: what was asked for, or the first of output, output_2, ... that holds no
- * recording.  NULL when memory is short. */
-static char *choose_out(const struct record_args *a)
-{
-	char *dir = NULL;
-
-	if (a->out)
-		return strdup(a->out);
-	for (unsigned n = 1; n < 100000; n++) {
-		_cleanup_free_ char *rec = NULL;
-		struct stat st;
-		int rc =
-			n == 1 ? asprintf(&dir, DEFAULT_OUT) : asprintf(&dir, DEFAULT_OUT "_%u", n);
-		if (rc < 0 || asprintf(&rec, "%s/%s", dir, REC_DIR) < 0)
-			return NULL;
-		if (lstat(rec, &st) < 0)
-			return dir;
-		free(dir);
-		dir = NULL;
-	}
-	return NULL;
-}
-
 static int explain_capture(const struct capture_result *r, const char *out, const char *name)
 {
 	switch (r->stage) {
@@ -208,6 +129,7 @@ static int explain_capture(const struct capture_result *r, const char *out, cons
 			"record: %s; the command %s; `ntrace salvage %s` merges what was recorded",
 			r->why, r->wait_status == -1 ? "runs on" : "ran to its end", out);
 		break;
+	case CAPTURE_ATTACH: /* there is a command */
 	case CAPTURE_DONE:
 		break;
 	}
@@ -221,36 +143,6 @@ static int command_status(int wait_status)
 	if (WIFSIGNALED(wait_status))
 		return 128 + WTERMSIG(wait_status);
 	return EXIT_RECORD_FAILED;
-}
-
-static int merge_and_report(const struct record_args *a, const char *out, const char *rec_path)
-{
-	struct merge_result m;
-	_cleanup_free_ char *error = NULL;
-	int rc = merge_recording(rec_path, out, &a->merge, &m, &error);
-
-	if (rc < 0) {
-		if (access(rec_path, F_OK) < 0)
-			agent_message("record: the recording %s has vanished; nothing was merged",
-				rec_path);
-		else
-			agent_message("record: %s; the recording is whole: `ntrace replay %s -o "
-				      "DIR` merges it",
-				error ? error : strerror(-rc), rec_path);
-		merge_result_free(&m);
-		return EXIT_RECORD_FAILED;
-	}
-	if (!a->quiet)
-		report_print(stderr, &m, rec_path);
-	if (!m.balanced)
-		agent_message("record: the ledger does not balance; please report this as a bug");
-	uint64_t missing = a->strict ? report_missing(&m) : 0;
-	if (missing)
-		agent_message("record: %llu losses, which --strict does not allow",
-			(unsigned long long)missing);
-	rc = !m.balanced || missing ? EXIT_RECORD_FAILED : EXIT_OK;
-	merge_result_free(&m);
-	return rc;
 }
 
 static void say_no_device(const char *root)
@@ -268,38 +160,27 @@ static void say_stopped(const char *why)
 
 int cmd_record(int argc, char **argv)
 {
-	struct record_args a = {0};
+	struct record_args a = {.recorder = {.name = "record", .nothing = "run"}};
+	struct recorder *r = &a.recorder;
 	struct capture_result cap;
 
 	agent_parse(&argp, "ntrace record", argc, argv, 1, &a);
 	int rc = find_command(a.command[0]);
 	if (rc < 0)
 		return command_failed(a.command[0], rc);
-
-	_cleanup_free_ char *out = choose_out(&a);
-	if (!out) {
-		agent_message("record: out of memory");
+	if (recorder_open(r, getenv(ENV_DEVICE_ROOT)) < 0)
 		return EXIT_RECORD_FAILED;
-	}
-	const char *root = getenv(ENV_DEVICE_ROOT);
-	a.capture.device_root = root && *root ? root : NULL;
-	if (strlen(out) > MAX_OUT_BYTES) {
-		agent_message("record: the path given with -o has %zu bytes, more than %d; nothing "
-			      "was run",
-			strlen(out), MAX_OUT_BYTES);
-		return EXIT_RECORD_FAILED;
-	}
-	a.capture.out_dir = out;
-	a.capture.on_no_device = a.quiet ? NULL : say_no_device;
-	a.capture.on_stopped = say_stopped;
-	rc = capture_run(&a.capture, a.command, &cap);
-	a.merge.cancel = interrupt_arm(); /* until here a signal is the command's or ends us */
+	r->capture.on_no_device = r->quiet ? NULL : say_no_device;
+	r->capture.on_stopped = say_stopped;
+	rc = capture_run(&r->capture, a.command, &cap);
+	r->merge.cancel = interrupt_arm(); /* until here a signal is the command's or ends us */
 	if (rc < 0)
-		rc = explain_capture(&cap, out, a.command[0]);
+		rc = explain_capture(&cap, r->dir, a.command[0]);
+	else if (recorder_merge(r, cap.rec_path) != RECORDER_GOOD)
+		rc = EXIT_RECORD_FAILED;
 	else
-		rc = merge_and_report(&a, out, cap.rec_path);
-	if (rc == EXIT_OK)
 		rc = command_status(cap.wait_status);
 	capture_result_free(&cap);
+	recorder_close(r);
 	return rc;
 }

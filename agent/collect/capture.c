@@ -18,48 +18,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/collect/capture.h"
-#include "agent/collect/command.h"
-#include "agent/collect/counter_frames.h"
-#include "agent/collect/host.h"
-#include "agent/collect/ioctl_hooks.h"
-#include "agent/collect/residents.h"
-#include "agent/collect/runtimes.h"
+#include "agent/collect/capture_parts.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/sampler.h"
-#include "runtime/record/header.h"
-#include "runtime/record/recording.h"
 
 #define LAST_POLLS 64 /* when the command has ended; a runtime may go on writing */
 #define DRAIN_MS 10
 #define TICKS_PER_FLUSH 10   /* 100 ms */
 #define TICKS_PER_SAMPLE 100 /* 1 s */
 
-struct capture {
-	const struct capture_options *o;
-	struct capture_result *ret;
-	struct rec_writer *rec;
-	struct ioctl_hooks *hooks;
-	struct runtimes *runtimes;
-	struct counter_frames counters;
-	struct command command;
-	int epoll_fd, tick_fd, set_fd, signal_fd;
-	unsigned ticks;
-	unsigned sigints;
-	uint32_t end_reason;
-	bool ended;
-	bool masked;
-	sigset_t old_mask; /* what the caller had, if masked */
-	unsigned made;	   /* components of the output directory that we made */
-	uint64_t kernel_watermark;
-	int device_count; /* known when the recording begins */
-	int announced_devices;
-	uint64_t drained; /* records of the last drain */
-	struct residents residents;
-};
-
-static int put(
+int capture_put(
 	struct capture *c, enum rec_type type, uint16_t source, const void *data, size_t size)
 {
 	return rec_writer_frame(c->rec, type, source, data, size, NULL, 0);
@@ -67,29 +36,32 @@ static int put(
 
 /* ---- frames of the recorder itself -------------------------------------------------------- */
 
-static int put_clock(struct capture *c)
+int capture_put_clock(struct capture *c)
 {
 	struct clock_snapshot s = clock_snapshot_take();
 
-	return put(c, REC_CLOCK, REC_SOURCE_RECORDER, &s, sizeof(s));
+	return capture_put(c, REC_CLOCK, REC_SOURCE_RECORDER, &s, sizeof(s));
 }
 
-static int put_cpus(struct capture *c)
+int capture_put_cpus(struct capture *c)
 {
 	static struct sampler_cpu rows[SAMPLER_MAX_CPUS];
 	int n = sampler_cpus(rows, SAMPLER_MAX_CPUS);
 
-	return n <= 0 ? 0 : put(c, REC_CPU, REC_SOURCE_RECORDER, rows, (size_t)n * sizeof(rows[0]));
+	return n <= 0 ? 0
+		      : capture_put(
+				c, REC_CPU, REC_SOURCE_RECORDER, rows, (size_t)n * sizeof(rows[0]));
 }
 
 static int put_watermarks(struct capture *c)
 {
 	struct runtime_source s;
 	uint64_t mark;
-	int rc = put(c, REC_WATERMARK, REC_SOURCE_KERNEL, &c->kernel_watermark, sizeof(mark));
+	int rc = capture_put(
+		c, REC_WATERMARK, REC_SOURCE_KERNEL, &c->kernel_watermark, sizeof(mark));
 
 	for (unsigned i = 0; rc == 0 && runtimes_get(c->runtimes, i, &s, &mark); i++)
-		rc = put(c, REC_WATERMARK, s.source, &mark, sizeof(mark));
+		rc = capture_put(c, REC_WATERMARK, s.source, &mark, sizeof(mark));
 	return rc;
 }
 
@@ -112,7 +84,7 @@ static int on_kernel(void *ctx, const void *records, size_t size)
 		}
 		p += sizeof(e) + (size_t)e.hdr.nargs * sizeof(uint64_t);
 	}
-	return put(c, REC_KERNEL, REC_SOURCE_KERNEL, records, size);
+	return capture_put(c, REC_KERNEL, REC_SOURCE_KERNEL, records, size);
 }
 
 /* What the filter of the hooks follows is followed here too. */
@@ -130,7 +102,7 @@ static int on_process(void *ctx, const struct runtime_source *s)
 		.is_virtual = s->is_simulated ? REC_SIMULATED : s->is_virtual};
 
 	memcpy(p.comm, s->comm, sizeof(p.comm));
-	int rc = put(c, REC_PROCESS, s->source, &p, sizeof(p));
+	int rc = capture_put(c, REC_PROCESS, s->source, &p, sizeof(p));
 	return rc < 0 ? rc : residents_know(&c->residents, c->rec, p.pid);
 }
 
@@ -158,10 +130,10 @@ static int on_threads(
 {
 	struct capture *c = ctx;
 
-	return put(c, REC_THREAD, s->source, rows, count * sizeof(*rows));
+	return capture_put(c, REC_THREAD, s->source, rows, count * sizeof(*rows));
 }
 
-static int follow_devices(struct capture *c)
+int capture_follow_devices(struct capture *c)
 {
 	int n = ioctl_hooks_scan_devices(c->hooks, c->o->device_root);
 
@@ -171,7 +143,7 @@ static int follow_devices(struct capture *c)
 			.index = ioctl_hooks_device(c->hooks, i),
 			.is_virtual = ioctl_hooks_device_is_virtual(c->hooks, i),
 		};
-		int rc = put(c, REC_DEVICE, REC_SOURCE_RECORDER, &d, sizeof(d));
+		int rc = capture_put(c, REC_DEVICE, REC_SOURCE_RECORDER, &d, sizeof(d));
 		if (rc < 0)
 			return rc;
 	}
@@ -202,10 +174,10 @@ static int drain(struct capture *c)
 
 static int sample(struct capture *c)
 {
-	int rc = put_clock(c);
+	int rc = capture_put_clock(c);
 
 	if (rc == 0)
-		rc = put_cpus(c);
+		rc = capture_put_cpus(c);
 	if (rc == 0)
 		rc = residents_sample(&c->residents, c->rec, RESIDENTS_ROUND);
 	return rc < 0 ? rc : counter_frames_put_cost(&c->counters);
@@ -231,7 +203,7 @@ static int on_tick(struct capture *c)
 			rc = rec_writer_flush(c->rec);
 		/* Last: a virtual device that hangs keeps us here. */
 		if (rc == 0)
-			rc = follow_devices(c);
+			rc = capture_follow_devices(c);
 	}
 	if (rc == 0 && c->ticks % TICKS_PER_SAMPLE == 0)
 		rc = sample(c);
@@ -253,7 +225,7 @@ static int on_clock_set(struct capture *c)
 	if (read(c->set_fd, &expirations, sizeof(expirations)) < 0 && errno != ECANCELED)
 		return 0;
 	arm_clock_watch(c->set_fd);
-	return put_clock(c);
+	return capture_put_clock(c);
 }
 
 static void on_signal(struct capture *c)
@@ -262,12 +234,24 @@ static void on_signal(struct capture *c)
 
 	if (read(c->signal_fd, &si, sizeof(si)) != (ssize_t)sizeof(si))
 		return;
+	if (c->o->target_count) { /* nobody else's */
+		c->ended = true;
+		c->end_reason = REC_END_ASKED;
+		return;
+	}
 	if (si.ssi_code <= 0 && c->command.pid > 0) /* sent by a process, to us alone */
 		kill(c->command.pid, (int)si.ssi_signo);
 	if (si.ssi_signo == SIGINT && ++c->sigints == 2) {
 		c->ended = true;
 		c->end_reason = 1;
 	}
+}
+
+/* A process that was attached to has ended. */
+static void one_less(struct capture *c, int pidfd)
+{
+	epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, pidfd, NULL);
+	c->ended = --c->attached == 0;
 }
 
 static int dispatch(struct capture *c, int fd)
@@ -282,9 +266,14 @@ static int dispatch(struct capture *c, int fd)
 		on_signal(c);
 		return 0;
 	}
-	if (fd == c->command.pidfd) {
+	if (fd == c->end_fd) {
+		c->ended = true;
+		c->end_reason = REC_END_ASKED;
+	} else if (fd == c->command.pidfd) {
 		c->ret->wait_status = command_reap(&c->command);
 		c->ended = true;
+	} else {
+		one_less(c, fd);
 	}
 	return 0;
 }
@@ -304,7 +293,7 @@ static int loop(struct capture *c)
 	return 0;
 }
 
-static int watch(struct capture *c, int fd)
+int capture_watch(struct capture *c, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
 
@@ -335,7 +324,7 @@ static int open_loop(struct capture *c)
 	arm_clock_watch(c->set_fd);
 	int fds[] = {c->tick_fd, c->set_fd, c->signal_fd, runtimes_fd(c->runtimes)};
 	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
-		int rc = watch(c, fds[i]);
+		int rc = capture_watch(c, fds[i]);
 		if (rc < 0)
 			return rc;
 	}
@@ -362,151 +351,11 @@ static int finish(struct capture *c)
 	if (rc == 0)
 		rc = put_watermarks(c);
 	if (rc == 0)
-		rc = put(c, REC_END, REC_SOURCE_RECORDER, &end, sizeof(end));
+		rc = capture_put(c, REC_END, REC_SOURCE_RECORDER, &end, sizeof(end));
 	return rc < 0 ? rc : rec_writer_flush(c->rec);
 }
 
 /* ---- start and end ------------------------------------------------------------------------ */
-
-static int fail(struct capture *c, enum capture_stage stage, int error, const char *what)
-{
-	c->ret->stage = stage;
-	c->ret->error = error;
-	if (what)
-		snprintf(c->ret->why, sizeof(c->ret->why), "%s: %s", what, strerror(-error));
-	return error;
-}
-
-static bool watches_virtual(const struct capture *c)
-{
-	for (int i = 0; i < c->device_count; i++)
-		if (ioctl_hooks_device_is_virtual(c->hooks, i))
-			return true;
-	return false;
-}
-
-static int put_header(struct capture *c)
-{
-	_cleanup_free_ char *text = NULL;
-	struct host h;
-
-	host_read(&h, c->o->device_root, NULL);
-	struct rec_header_info info = {
-		.producer = "ntrace " NTRACE_VERSION,
-		.instance_id = h.instance_id,
-		.host = h.uts.nodename,
-		.kernel = h.uts.release,
-		.machine = h.uts.machine,
-		.driver = h.driver[0] ? h.driver : NULL,
-		.hooks = ioctl_hooks_names(c->hooks),
-		.ladder = ioctl_hooks_ladder(c->hooks),
-		.is_virtual = watches_virtual(c),
-		.all_processes = c->o->all_processes,
-		.kernel_ring_bytes = c->o->kernel_ring_bytes,
-		.ring_capacity = c->o->ring_capacity,
-	};
-	int rc = rec_header_text(&info, &text);
-	return rc < 0 ? rc : put(c, REC_HEADER, REC_SOURCE_RECORDER, text, strlen(text));
-}
-
-static int put_start(struct capture *c)
-{
-	struct rec_process p = {.pid = (uint32_t)c->command.pid};
-	int rc = put_header(c);
-
-	if (rc == 0)
-		rc = put_clock(c);
-	if (rc == 0)
-		rc = put_cpus(c);
-	if (rc == 0)
-		rc = follow_devices(c);
-	if (rc == 0)
-		rc = put(c, REC_PROCESS, REC_SOURCE_KERNEL, &p, sizeof(p));
-	return rc < 0 ? rc : rec_writer_flush(c->rec);
-}
-
-/* Removes the recording that was just begun, and the output directory if it was ours alone. */
-static void discard(struct capture *c)
-{
-	char path[4200];
-
-	rec_writer_close(c->rec);
-	c->rec = NULL;
-	snprintf(path, sizeof(path), "%s/" REC_SEGMENT_FORMAT, c->ret->rec_path, 0u);
-	unlink(path);
-	rmdir(c->ret->rec_path);
-	file_mkdirs_undo(c->o->out_dir, c->made);
-}
-
-static int no_device_tree(struct capture *c, int error)
-{
-	const char *root = c->o->device_root;
-	char what[256];
-
-	if (!root)
-		return fail(c, CAPTURE_DEVICES, error, "cannot look for devices in /dev");
-	snprintf(what, sizeof(what), "no device tree at NTRACE_DEVICE_ROOT=%s", root);
-	if (error != -ENOTCONN)
-		return fail(c, CAPTURE_DEVICES, error, what);
-	snprintf(c->ret->why, sizeof(c->ret->why),
-		"the virtual device at %s has died; start it again", root);
-	return fail(c, CAPTURE_DEVICES, error, NULL);
-}
-
-static int open_hooks(struct capture *c)
-{
-	struct ioctl_hooks_options ho = {
-		.ring_bytes = c->o->kernel_ring_bytes, .all_processes = c->o->all_processes};
-	int rc = ioctl_hooks_open(&ho, &c->hooks, c->ret->why, sizeof(c->ret->why));
-
-	if (rc < 0)
-		return fail(c, CAPTURE_HOOKS, rc, NULL);
-	c->device_count = ioctl_hooks_scan_devices(c->hooks, c->o->device_root);
-	return c->device_count < 0 ? no_device_tree(c, c->device_count) : 0;
-}
-
-static int open_output(struct capture *c)
-{
-	char what[4200];
-	int rc = file_mkdirs(c->o->out_dir, &c->made);
-
-	snprintf(what, sizeof(what), "cannot create %s", c->o->out_dir);
-	if (rc < 0)
-		return fail(c, CAPTURE_OUTPUT, rc, what);
-	if (asprintf(&c->ret->rec_path, "%s/%s", c->o->out_dir, REC_DIR) < 0) {
-		c->ret->rec_path = NULL;
-		file_mkdirs_undo(c->o->out_dir, c->made);
-		return fail(c, CAPTURE_OUTPUT, -ENOMEM, what);
-	}
-	snprintf(what, sizeof(what), "cannot create %s", c->ret->rec_path);
-	rc = rec_writer_open(c->ret->rec_path, &c->rec);
-	if (rc < 0)
-		file_mkdirs_undo(c->o->out_dir, c->made);
-	return rc < 0 ? fail(c, CAPTURE_OUTPUT, rc, what) : 0;
-}
-
-static int open_command(struct capture *c, char *const argv[])
-{
-	int rc = command_prepare(&c->command, argv, runtimes_socket_name(c->runtimes), &c->old_mask,
-		runtimes_old_limit(c->runtimes));
-
-	if (rc == 0)
-		rc = ioctl_hooks_track(c->hooks, c->command.pid);
-	if (rc == 0)
-		rc = watch(c, c->command.pidfd);
-	if (rc == 0)
-		rc = put_start(c);
-	if (rc < 0) {
-		discard(c);
-		return fail(c, CAPTURE_OUTPUT, rc, "cannot begin the recording");
-	}
-	rc = command_go(&c->command);
-	if (rc < 0) {
-		discard(c);
-		return fail(c, CAPTURE_EXEC, rc, argv[0]);
-	}
-	return 0;
-}
 
 /* What came while the loop ran is done with; what comes from now on is the caller's. */
 static void restore_signals(struct capture *c)
@@ -534,18 +383,6 @@ static void wait_for_command(struct capture *c)
 	loop(c);
 }
 
-static int check_clocks(struct capture *c)
-{
-	const char *name;
-	char what[64];
-	int rc = clock_check(&name);
-
-	if (rc == 0)
-		return 0;
-	snprintf(what, sizeof(what), "cannot read %s", name);
-	return fail(c, CAPTURE_CLOCKS, rc, what);
-}
-
 static int run(struct capture *c, char *const argv[])
 {
 	struct runtimes_sink sink = {.wants = wants,
@@ -554,23 +391,24 @@ static int run(struct capture *c, char *const argv[])
 		.on_name = on_name,
 		.on_threads = on_threads,
 		.ctx = c};
-	int rc = check_clocks(c);
+	int rc = capture_check_clocks(c);
 
 	if (rc == 0)
-		rc = open_hooks(c);
+		rc = capture_open_hooks(c);
 	if (rc < 0)
 		return rc;
 	rc = runtimes_open(c->o->ring_capacity, REC_SOURCE_RUNTIME0, &sink, &c->runtimes);
 	if (rc == 0)
 		rc = open_loop(c);
 	if (rc < 0)
-		return fail(c, CAPTURE_HOOKS, rc, "cannot set up the recorder");
-	rc = open_output(c);
-	c->counters = (struct counter_frames){c->rec, c->hooks, c->runtimes, &c->residents};
+		return capture_fail(c, CAPTURE_HOOKS, rc, "cannot set up the recorder");
+	rc = capture_open_output(c);
+	c->counters = (struct counter_frames){
+		c->rec, c->hooks, c->runtimes, &c->residents, c->o->target_count > 0};
 	if (rc == 0 && c->device_count == 0 && c->o->on_no_device)
 		c->o->on_no_device(c->o->device_root);
 	if (rc == 0)
-		rc = open_command(c, argv);
+		rc = argv ? capture_open_command(c, argv) : capture_open_attached(c);
 	if (rc < 0)
 		return rc;
 
@@ -585,10 +423,13 @@ static int run(struct capture *c, char *const argv[])
 	if (rc == 0)
 		rc = closed;
 	if (rc < 0) {
-		fail(c, CAPTURE_RUN, rc, "the recording ends early");
+		capture_fail(c, CAPTURE_RUN, rc, "the recording ends early");
 		if (!c->ended && c->o->on_stopped)
 			c->o->on_stopped(c->ret->why);
-		wait_for_command(c);
+		if (argv)
+			wait_for_command(c);
+		else
+			runtimes_disable(c->runtimes);
 		return rc;
 	}
 	c->ret->stage = CAPTURE_DONE;
@@ -609,7 +450,7 @@ int capture_run(const struct capture_options *o, char *const argv[], struct capt
 	c->o = o;
 	c->ret = ret;
 	c->command = COMMAND_NONE;
-	c->epoll_fd = c->tick_fd = c->set_fd = c->signal_fd = -1;
+	c->epoll_fd = c->tick_fd = c->set_fd = c->signal_fd = c->end_fd = -1;
 	int rc = run(c, argv);
 	restore_signals(c);
 	command_close(&c->command);
@@ -622,6 +463,7 @@ int capture_run(const struct capture_options *o, char *const argv[], struct capt
 	cleanup_close(&c->tick_fd);
 	cleanup_close(&c->set_fd);
 	cleanup_close(&c->signal_fd);
+	cleanup_close(&c->end_fd);
 	free(c);
 	return rc;
 }

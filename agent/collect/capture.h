@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * capture.h - runs a command and writes what all sources yield into a recording.
+ * capture.h - runs a command, or attaches to processes, and writes what all sources yield into a recording.
  *
- * Order: hooks attached, recording created, command forked and put into the filter, then released.
+ * Order: hooks attached, recording created, command forked and put into the filter, then released; or the
+ * processes put into the filter, then their runtimes asked for events.
  * From there a single-threaded loop: sources are drained every 10 ms, the recording is flushed
  * every 100 ms, clocks, host samples and counters are taken every second and whenever the realtime
  * clock is set.  Nothing is merged here.
@@ -12,6 +13,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "agent/collect/attach.h"
 
 struct capture_options {
 	const char *out_dir;	    /* the recording goes to <out_dir>/recording */
@@ -24,6 +27,15 @@ struct capture_options {
 	/* Called when the recording ends early while the command runs on; may be NULL.  `why` is as
 	 * in capture_result. */
 	void (*on_stopped)(const char *why);
+
+	/* Instead of a command: what attach_find found, the caller's to close; 0: there is a command. */
+	struct attach_target *targets;
+	unsigned target_count;
+	uint64_t duration_ns; /* the capture ends by itself; 0: it does not */
+	/* Called when all of them are attached to; may be NULL. */
+	void (*on_attached)(void);
+	/* Called when only rings are recorded, for there can be no hooks; may be NULL. */
+	void (*on_no_hooks)(const char *why);
 };
 
 /* Where it failed; decides the exit code. */
@@ -32,6 +44,7 @@ enum capture_stage {
 	CAPTURE_HOOKS,	 /* nothing was created */
 	CAPTURE_DEVICES, /* no place where devices could be; nothing was created */
 	CAPTURE_OUTPUT,	 /* output directory or recording cannot be created; nothing is left */
+	CAPTURE_ATTACH,	 /* a process could not be attached to; nothing is left */
 	CAPTURE_EXEC,	 /* the command could not be executed; nothing is left */
 	CAPTURE_RUN,	 /* the recording ends early; what is in it is whole */
 	CAPTURE_DONE,
@@ -46,7 +59,7 @@ struct capture_result {
 	char why[512]; /* a line for the user when error < 0 */
 };
 
-/* 0 or -errno, the same as ret->error. */
+/* argv: NULL with targets.  0 or -errno, the same as ret->error. */
 int capture_run(const struct capture_options *o, char *const argv[], struct capture_result *ret);
 void capture_result_free(struct capture_result *r);
 

@@ -103,7 +103,7 @@ int counter_frames_put_cost(const struct counter_frames *c)
 		{REC_C_AGENT_REFUSED, 0, runtimes_refused(c->runtimes)},
 		{REC_C_AGENT_FAILED, 0, runtimes_failed(c->runtimes)},
 		{REC_C_MEMORY_SKIPPED, 0, c->residents->skipped},
-		{REC_C_AGENT_LEFT_RUNNING, 0, ioctl_hooks_tracked(c->hooks)},
+		{REC_C_AGENT_LEFT_RUNNING, 0, c->attached ? 0 : ioctl_hooks_tracked(c->hooks)},
 	};
 	return put_rows(c, REC_SOURCE_RECORDER, rows, sizeof(rows));
 }

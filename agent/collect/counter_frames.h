@@ -18,6 +18,7 @@ struct counter_frames {
 	const struct ioctl_hooks *hooks;
 	const struct runtimes *runtimes;
 	const struct residents *residents;
+	bool attached; /* to processes that run on, as they are meant to */
 };
 
 /* The newest counters of the hooks and of each runtime.  0 or -errno. */

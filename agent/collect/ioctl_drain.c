@@ -184,9 +184,14 @@ long ioctl_hooks_drain(
 	struct ioctl_hooks *h, ioctl_hooks_fn on_batch, void *ctx, uint64_t *ret_watermark)
 {
 	uint64_t now = clock_boot().ns, oldest = oldest_entering(h), end;
-	long started = drain_open(h, now, &oldest, on_batch, ctx), done;
+	long started, done;
 	int r;
 
+	if (!h->skel) {
+		*ret_watermark = now;
+		return 0;
+	}
+	started = drain_open(h, now, &oldest, on_batch, ctx);
 	if (started < 0)
 		return started;
 	end = bpf_ring_end(&h->ring);
@@ -229,7 +234,7 @@ int ioctl_hooks_stop(
 
 uint64_t ioctl_hooks_left(const struct ioctl_hooks *h)
 {
-	return bpf_ring_unread(&h->ring);
+	return h->skel ? bpf_ring_unread(&h->ring) : 0;
 }
 
 /* ---- counters ----------------------------------------------------------------------------- */
@@ -237,7 +242,7 @@ uint64_t ioctl_hooks_left(const struct ioctl_hooks *h)
 int ioctl_hooks_counters(const struct ioctl_hooks *h, uint64_t ret[NEV_C_MAX], uint64_t *ret_open,
 	uint64_t *ret_received)
 {
-	int r = walk(h, 0);
+	int r = h->skel ? walk(h, 0) : 0;
 
 	if (r)
 		return r;
@@ -246,16 +251,18 @@ int ioctl_hooks_counters(const struct ioctl_hooks *h, uint64_t ret[NEV_C_MAX], u
 		for (unsigned i = 0; i < h->cpu_count; i++)
 			ret[c] += load_relaxed(&h->cpus[i].counters[c]);
 	}
-	*ret_open = h->walk->open;
+	*ret_open = h->skel ? h->walk->open : 0;
 	*ret_received = h->received;
 	return 0;
 }
 
 uint64_t ioctl_hooks_missed(const struct ioctl_hooks *h)
 {
-	const struct bpf_program *progs[] = {h->skel->progs.enter_ioctl, h->skel->progs.exit_ioctl};
 	uint64_t missed = 0;
 
+	if (!h->skel)
+		return 0;
+	const struct bpf_program *progs[] = {h->skel->progs.enter_ioctl, h->skel->progs.exit_ioctl};
 	for (size_t i = 0; i < sizeof(progs) / sizeof(progs[0]); i++) {
 		struct bpf_prog_info info = {0};
 		uint32_t size = sizeof(info);

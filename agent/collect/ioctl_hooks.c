@@ -22,6 +22,7 @@
 
 #include "agent/collect/host.h"
 #include "bpf/ioctl.skel.h"
+#include "runtime/base/errno_name.h"
 #include "runtime/base/file.h"
 #include "vmlinux/ioctl_table.h"
 
@@ -252,6 +253,19 @@ int ioctl_hooks_open(const struct ioctl_hooks_options *options, struct ioctl_hoo
 	return 0;
 }
 
+int ioctl_hooks_open_none(int error, struct ioctl_hooks **ret)
+{
+	struct ioctl_hooks *h = calloc(1, sizeof(*h));
+	const char *name = errno_name(-error);
+
+	if (!h)
+		return -ENOMEM;
+	h->ladder[0] = (struct rec_ladder_step){"process", "tp_btf", name ? name : "failed"};
+	h->ladder[1] = (struct rec_ladder_step){"ioctl", "tracepoint", name ? name : "failed"};
+	*ret = h;
+	return 0;
+}
+
 void ioctl_hooks_detach(struct ioctl_hooks *h, unsigned keep)
 {
 	while (h->link_count > keep)
@@ -320,8 +334,9 @@ static int add_device(struct ioctl_hooks *h, int dir, const char *name, bool bel
 	} else {
 		return 0;
 	}
-	r = bpf_map__update_elem(
-		h->skel->maps.devices, &key, sizeof(key), &value, sizeof(value), BPF_ANY);
+	r = !h->skel ? 0
+		     : bpf_map__update_elem(h->skel->maps.devices, &key, sizeof(key), &value,
+			       sizeof(value), BPF_ANY);
 	if (!r)
 		know_device(h, (uint16_t)index, !key.is_chr);
 	return r;
@@ -369,6 +384,8 @@ int ioctl_hooks_track(struct ioctl_hooks *h, pid_t tgid)
 {
 	uint32_t key = (uint32_t)tgid, one = 1;
 
+	if (!h->skel)
+		return 0;
 	return bpf_map__update_elem(
 		h->skel->maps.tracked, &key, sizeof(key), &one, sizeof(one), BPF_ANY);
 }
@@ -378,7 +395,8 @@ unsigned ioctl_hooks_tracked(const struct ioctl_hooks *h)
 	uint32_t key, *from = NULL;
 	unsigned n = 0;
 
-	while (bpf_map__get_next_key(h->skel->maps.tracked, from, &key, sizeof(key)) == 0) {
+	while (h->skel &&
+		bpf_map__get_next_key(h->skel->maps.tracked, from, &key, sizeof(key)) == 0) {
 		from = &key;
 		n++;
 	}
@@ -389,6 +407,6 @@ bool ioctl_hooks_tracks(const struct ioctl_hooks *h, pid_t tgid)
 {
 	uint32_t key = (uint32_t)tgid, value;
 
-	return bpf_map__lookup_elem(
-		       h->skel->maps.tracked, &key, sizeof(key), &value, sizeof(value), 0) == 0;
+	return h->skel && bpf_map__lookup_elem(h->skel->maps.tracked, &key, sizeof(key), &value,
+				  sizeof(value), 0) == 0;
 }

@@ -30,6 +30,9 @@ struct ioctl_hooks_options {
  * for the user, at most why_size bytes. */
 int ioctl_hooks_open(const struct ioctl_hooks_options *options, struct ioctl_hooks **ret, char *why,
 	size_t why_size);
+/* A handle without hooks, for who may not have them: knows devices, yields nothing, counts nothing, and its ladder
+ * says the error.  0 or -ENOMEM. */
+int ioctl_hooks_open_none(int error, struct ioctl_hooks **ret);
 void ioctl_hooks_close(struct ioctl_hooks *h);
 
 /* Registers neuron device files: dev/neuron* below root (NULL or "" = the real /dev).  May be

@@ -63,6 +63,8 @@ static void followed_free(struct followed *f)
 {
 	cleanup_close(&f->fd);
 	cleanup_close(&f->pidfd);
+	attach_unsubscribe(&f->page);
+	attach_close(&f->page);
 	ctl_reader_close(f->reader);
 	threads_close(&f->threads);
 	free(f->final);
@@ -152,8 +154,9 @@ static bool make_room(struct runtimes *r)
 struct followed *runtimes_follow(struct runtimes *r, pid_t pid, int memfd, const struct stat *st)
 {
 	struct followed *f;
+	pid_t holder;
 
-	if (failed_before(r, pid, st) || !make_room(r))
+	if (failed_before(r, pid, st) || !make_room(r) || attach_claim(memfd, &holder) < 0)
 		return NULL;
 	f = calloc(1, sizeof(*f));
 	if (!f)
@@ -248,7 +251,9 @@ static void retire(struct followed *f)
 		ctl_reader_counters(f->reader, i, &l->nc_idx, &l->lane, &l->counters);
 	}
 	f->final_names_lost = ctl_reader_names_lost(f->reader);
-	ctl_reader_close(f->reader);
+	attach_unsubscribe(&f->page);
+	attach_close(&f->page);
+	ctl_reader_close(f->reader); /* and the lock with it */
 	f->reader = NULL;
 	threads_close(&f->threads);
 	cleanup_close(&f->pidfd);
@@ -277,7 +282,7 @@ static long poll_one(struct runtimes *r, struct followed *f, bool ended)
 	/* A closed connection means that the process closed its runtime or died; it may come back with
 	 * the same file unless it died.  Asked before the rings are read: nothing comes after. */
 	bool gone = f->fd < 0 && process_gone(f);
-	bool dead = ended || p.f->fd < 0;
+	bool dead = ended || (p.f->fd < 0 && !p.f->attached);
 	if (rc < 0)
 		return rc;
 	long n = ctl_reader_poll(

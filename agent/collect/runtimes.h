@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runtimes.h - processes with our runtime: they announce themselves on a socket, hand over their
- * control memfd, and their rings are followed until they and the records are gone.
+ * control memfd, or are found and attached to; and their rings are followed until they and the records are gone.
  *
  * Owner: the recorder; one thread.  The socket lies in the abstract name space under a random
  * name, so nothing is left behind whatever becomes of the recorder.  Clients are not trusted: the
@@ -64,13 +64,20 @@ int runtimes_fd(const struct runtimes *r);
 /* Accepts and answers announcements, notices ends, sends away who does not say hello.  Never blocks.  0 or -errno of the sink. */
 int runtimes_serve(struct runtimes *r);
 
+/*
+ * Follows a runtime that runs already, from now on.  memfd: its control file as of attach_find; taken in any case.
+ * 0; -errno, then with a line for the user: -EBUSY another process records it, -ENOTCONN its runtime is closed,
+ * -ETIMEDOUT it does not answer, others.  After an error the whole is to be closed.
+ */
+int runtimes_attach(struct runtimes *r, pid_t pid, int memfd, char *why, size_t why_size);
+
 /* Delivers what is new in all rings.  ended: the capture is over; rings of ended processes are
  * emptied, also of slots that nobody will finish.  A source whose process is gone and whose rings
  * are empty is retired, and so is one that failed: its memory is let go, its numbers stay.
  * Number of records or -errno. */
 long runtimes_poll(struct runtimes *r, bool ended);
 
-/* Tells all runtimes that the agent no longer wants events. */
+/* Tells all runtimes that the agent no longer wants events; those that were attached to have heard it then. */
 void runtimes_disable(struct runtimes *r);
 
 /* The i-th source and its watermark: nothing older will come, all ones once its process is gone;

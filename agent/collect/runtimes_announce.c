@@ -154,7 +154,7 @@ static int welcome(struct runtimes *r, int fd, int memfd, const struct announce_
 		cred.pid > 0 && r->sink.wants(r->sink.ctx, cred.pid)) {
 		f = runtimes_find(r, cred.pid, &st);
 		if (f) {
-			close(memfd);
+			runtimes_close_copy(f, memfd);
 			cleanup_close(&f->fd);
 			f->fd = fd;
 			send_msg(fd, ANNOUNCE_ENABLE, r->ring_capacity);
@@ -326,6 +326,7 @@ int runtimes_serve(struct runtimes *r)
 
 void runtimes_disable(struct runtimes *r)
 {
+	runtimes_detach(r);
 	for (unsigned i = 0; i < r->live_count; i++)
 		if (r->live[i]->fd >= 0)
 			send_msg(r->live[i]->fd, ANNOUNCE_DISABLE, 0);

@@ -9,6 +9,7 @@
 
 #include "agent/collect/runtimes.h"
 #include "agent/collect/threads.h"
+#include "runtime/trace/attach.h"
 
 #define MAX_STRANGERS 64u
 
@@ -24,7 +25,9 @@ struct followed {
 	struct threads threads;
 	dev_t dev;
 	ino_t ino;
-	int fd;	   /* connection, -1 when it ended */
+	int fd;	       /* connection, -1 when it ended */
+	bool attached; /* through its mailbox; it has no connection */
+	struct attach_page page;
 	int pidfd; /* -1: there was no descriptor for it */
 	uint32_t final_count;
 	struct final_ring *final;
@@ -64,6 +67,13 @@ int announcements_open(struct runtimes *r);
 int announcements_watch(struct runtimes *r);
 /* Sends those away who did not say hello in time. */
 int announcements_expire(struct runtimes *r, uint64_t now_ns);
+
+/* ---- runtimes_attach.c --------------------------------------------------------------------- */
+
+/* Closes a descriptor of the control file that is followed already. */
+void runtimes_close_copy(struct followed *f, int memfd);
+/* Asks those that were attached to for no more, and waits until they have heard, a second each at the most. */
+void runtimes_detach(struct runtimes *r);
 
 /* ---- runtimes.c --------------------------------------------------------------------------- */
 

@@ -37,8 +37,7 @@ struct found {
 
 /* ---- /proc -------------------------------------------------------------------------------- */
 
-/* The id in the innermost namespace; *ret_levels: how many ids there are.  0: unknown. */
-static uint32_t innermost_id(const char *path, unsigned *ret_levels)
+uint32_t threads_innermost_id(const char *path, unsigned *ret_levels)
 {
 	_cleanup_free_ char *text = NULL;
 	unsigned long id = 0;
@@ -95,7 +94,7 @@ static int look_at(const struct threads *t, const char *tid, struct found *to)
 	unsigned levels;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%u/status", (int)t->pid, row.host_tid);
-	row.tid = innermost_id(path, &levels);
+	row.tid = threads_innermost_id(path, &levels);
 	if (!row.tid || thread_map_host(&t->known, row.tid, UINT64_MAX) == row.host_tid)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/task/%u/stat", (int)t->pid, row.host_tid);
@@ -159,7 +158,7 @@ int threads_open(struct threads *t, pid_t pid, int pidfd, uint32_t said_pid, thr
 	if (!proc_is_ours())
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	innermost_id(path, &levels);
+	threads_innermost_id(path, &levels);
 	t->foreign = levels && lives(t) ? levels > 1 : said_pid != (uint32_t)pid;
 	if (!t->foreign)
 		return 0;

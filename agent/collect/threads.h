@@ -31,6 +31,10 @@ struct threads {
 	uint32_t last; /* that was seen or given up, usually the next one too; 0: none */
 };
 
+/* The id that the thread or process of a status file (/proc/PID/status) has in its innermost pid namespace;
+ * *ret_levels: how many ids it has.  0: unknown. */
+uint32_t threads_innermost_id(const char *path, unsigned *ret_levels);
+
 /* News: threads that were not known.  Called once with count 0 for a process in another namespace
  * without any.  Non-zero ends the call and is returned. */
 typedef int (*threads_fn)(void *ctx, const struct rec_thread *rows, size_t count);

@@ -39,6 +39,13 @@ static bool has_hooks(const struct session *l)
 	return !l->has_header || (hooks && *hooks);
 }
 
+/* Whom the hooks looked at, if not at everybody. */
+static const char *watched(const struct session *l)
+{
+	return l->header.info.attached ? "those attached to and their later children"
+				       : "the command and its children";
+}
+
 static void about_hooks(struct lines *s, const struct session *l)
 {
 	if (!has_hooks(l)) {
@@ -46,17 +53,17 @@ static void about_hooks(struct lines *s, const struct session *l)
 		return;
 	}
 	if (l->has_header && l->process_count == 0 && l->ended && !rec_damaged(&l->damage)) {
-		add(s, l->header.info.all_processes
-				? "no device was used"
-				: "no device was used by the command and its children; others "
-				  "were not watched");
+		if (l->header.info.all_processes)
+			add(s, "no device was used");
+		else
+			add(s, "no device was used by %s; others were not watched", watched(l));
 		return;
 	}
 	/* System-call level is the only level of hooks that there is yet. */
 	add(s, "doorbells rung from user space through mapped registers");
 	add(s, "DMA that devices start by themselves, and the driver's own threads and interrupts");
 	if (l->has_header && !l->header.info.all_processes)
-		add(s, "ioctls of processes other than the command and its children");
+		add(s, "ioctls of processes other than %s", watched(l));
 }
 
 static void about_tables(struct lines *s, const struct session *l)
@@ -87,6 +94,9 @@ static void about_runtimes(struct lines *s, const struct session *l)
 	uint64_t failed = counter(l, REC_C_AGENT_FAILED);
 	uint64_t running = counter(l, REC_C_AGENT_LEFT_RUNNING);
 
+	if (l->has_header && l->header.info.attached)
+		add(s, "everything before ntrace was attached, and the ends of what had begun by "
+		       "then");
 	if (!l->has_runtime && (l->process_count || !has_hooks(l)))
 		add(s, "host spans: no process announced a runtime of ours");
 	if (l->unnamed)

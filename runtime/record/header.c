@@ -202,6 +202,8 @@ static json_t *config_value(const struct rec_header_info *info)
 	json_t *config = json_object();
 	bool ok = set(config, "all_processes", json_boolean(info->all_processes));
 
+	if (info->attached)
+		ok = ok && set(config, "attached", json_true());
 	if (info->kernel_ring_bytes)
 		ok = ok && set(config, "kernel_ring_bytes", json_integer(info->kernel_ring_bytes));
 	if (info->ring_capacity)
@@ -339,6 +341,7 @@ int rec_header_parse(const char *text, size_t size, struct rec_header *ret)
 	ret->info.registry_hash = get_hash(root, "registry_hash");
 	ret->info.ioctl_hash = get_hash(root, "ioctl_hash");
 	config = json_object_get(root, "config");
+	ret->info.attached = json_is_true(json_object_get(config, "attached"));
 	ret->info.all_processes = json_is_true(json_object_get(config, "all_processes"));
 	ret->info.kernel_ring_bytes = get_u32(config, "kernel_ring_bytes");
 	ret->info.ring_capacity = get_u32(config, "ring_capacity");

@@ -36,6 +36,7 @@ struct rec_header_info {
 	bool is_cut;	 /* made by rec cut from another recording */
 
 	/* config */
+	bool attached;		    /* to processes that ran already */
 	bool all_processes;	    /* kernel hooks looked at every process */
 	uint32_t kernel_ring_bytes; /* BPF ring buffer */
 	uint32_t ring_capacity;	    /* records per core that runtimes were asked for */

@@ -238,6 +238,19 @@ int control_tend(struct control *c, uint32_t most)
 	return next;
 }
 
+/* ---- the agent ------------------------------------------------------------------------------ */
+
+int control_agent_lives(const struct control *c)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_start = CTL_AGENT_BYTE, .l_len = 1};
+
+	if (!kept_fd_valid(&c->file))
+		return -EBADF;
+	if (fcntl(c->file.fd, F_GETLK, &lock) < 0)
+		return -errno;
+	return lock.l_type != F_UNLCK;
+}
+
 /* ---- names ---------------------------------------------------------------------------------- */
 
 int control_add_name(struct control *c, uint64_t id, const char *text, uint32_t len)

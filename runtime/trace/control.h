@@ -54,6 +54,8 @@ int control_grow_ring(struct control *c, uint32_t index, uint32_t lane);
  * get their own.  Returns the ms until the next look.
  */
 int control_tend(struct control *c, uint32_t most);
+/* Does another process hold the agent's lock on the file?  1, 0, -EBADF: the descriptor is closed, other -errno. */
+int control_agent_lives(const struct control *c);
 /* Appends a name.  0, or -ENOSPC (counted) when the log is full. */
 int control_add_name(struct control *c, uint64_t id, const char *text, uint32_t len);
 

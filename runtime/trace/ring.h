@@ -39,11 +39,12 @@
 
 #define CTL_NAME "ntrace-ctl"
 #define CTL_MAGIC 0x3143544e /* "NTC1" */
-#define CTL_VERSION 2u
+#define CTL_VERSION 3u
 #define CTL_PAGE_BYTES 65536u	     /* control area at offset 0 */
 #define CTL_MAX_LANES 8u	     /* of a core; a power of two */
 #define CTL_MAX_RINGS 2049u	     /* lanes of 256 cores, and one for events of no core */
 #define CTL_NAMES_BYTES (1u << 20)   /* name log */
+#define CTL_AGENT_BYTE 0	     /* of the file; whoever locks it is the agent */
 #define RING_DEFAULT_CAPACITY 65536u /* records */
 #define RING_MIN_CAPACITY 1024u
 #define RING_MAX_CAPACITY (1u << 22)
@@ -76,13 +77,32 @@ struct ctl_ring {
 	uint32_t pad;
 };
 
-/* Control area.  Written by the traced process, except enable[CTL_SUB_AGENT], which the process
- * itself sets on the agent's word (over the socket) and clears when the agent goes. */
+/*
+ * Where an agent that comes later says what it wishes (attach.h): it writes records and filter, then the request,
+ * then rings.  One agent at a time: it holds a write lock (fcntl) on the file's byte CTL_AGENT_BYTE, also one that
+ * was announced to over a socket.
+ */
+struct ctl_mailbox {
+	_Atomic uint32_t
+		bell; /* futex on which the service thread sleeps; anybody adds 1 and wakes */
+	_Atomic uint32_t request;  /* number of the newest request; odd: subscribe, even: no more */
+	_Atomic uint32_t answered; /* futex: the request that was last dealt with */
+	_Atomic int32_t answer;	   /* to it: 0 or -errno */
+	_Atomic uint32_t serving;  /* is there a service thread? */
+	_Atomic uint32_t flags;	   /* of the process: ANNOUNCE_F_* */
+	_Atomic uint32_t records;  /* wish per core, 0 = default */
+	uint32_t pad;
+	_Atomic uint64_t types, cores[TRACE_MAX_NC / 64]; /* as struct trace_filter */
+};
+
+/* Control area.  Written by the traced process, except for the mailbox.  enable[CTL_SUB_AGENT] the process
+ * itself sets on the agent's word and clears when the agent goes. */
 struct ctl {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t pid; /* as the process sees itself */
 	uint32_t pad;
+	struct ctl_mailbox mail;	      /* on the first page */
 	_Atomic uint32_t enable[CTL_SUB_MAX]; /* 1 = this subscriber wants events */
 	_Atomic uint32_t ring_count;	      /* entries of rings[] in use */
 	struct {
@@ -127,6 +147,7 @@ struct ring_slot {
 };
 
 static_assert(sizeof(struct ctl) <= CTL_PAGE_BYTES, "ctl");
+static_assert(offsetof(struct ctl, mail) + sizeof(struct ctl_mailbox) <= 4096, "ctl.mail");
 static_assert(sizeof(struct ring_head) == 384, "ring_head");
 static_assert(sizeof(struct ring_slot) == 128, "ring_slot");
 static_assert(sizeof(struct ctl_name) == 16, "ctl_name");
@@ -206,6 +227,12 @@ struct ctl_reader; /* one process's control file, mapped read-only; one thread a
  */
 int ctl_reader_open(int fd, enum ctl_subscriber who, struct ctl_reader **ret_reader);
 void ctl_reader_close(struct ctl_reader *r);
+/* The descriptor that it was opened with; stays its own. */
+int ctl_reader_fd(const struct ctl_reader *r);
+
+/* Passes over all that has been written so far: from now on the counters count as if it began here.  Names are
+ * delivered nevertheless.  Before the first poll.  0 or -errno. */
+int ctl_reader_skip(struct ctl_reader *r);
 
 /* Process id as the process itself sees it (not to be trusted for identity). */
 uint32_t ctl_reader_pid(const struct ctl_reader *r);

@@ -31,6 +31,11 @@ uint32_t ctl_reader_pid(const struct ctl_reader *r)
 	return r->ctl->pid;
 }
 
+int ctl_reader_fd(const struct ctl_reader *r)
+{
+	return r->fd;
+}
+
 static int names_poll(struct ctl_reader *r, ring_name_fn on_name, void *ctx)
 {
 	uint64_t used = atomic_load_explicit(&r->ctl->names_used, memory_order_acquire);
@@ -230,6 +235,23 @@ static int prepare(struct ctl_reader *r, ring_name_fn on_name, void *ctx)
 	return rc;
 }
 
+/* What has begun but has no position yet counts as what comes. */
+int ctl_reader_skip(struct ctl_reader *r)
+{
+	int rc = r->error = ring_map_new(r);
+
+	if (rc == 0)
+		rc = r->error = look(r);
+	for (uint32_t i = 0; i < r->ring_count && rc == 0; i++) {
+		struct ring_view *v = &r->rings[i];
+
+		v->base = v->cursor = v->head_seen;
+		v->busy_base = v->busy_taken = v->busy_seen;
+	}
+	r->no_ring_base = r->no_ring;
+	return rc;
+}
+
 long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batch_fn on_batch,
 	ring_name_fn on_name, void *ctx)
 {
@@ -297,24 +319,24 @@ static uint64_t draw(uint64_t *from, uint64_t n)
 
 static void ring_counters(const struct ring_view *v, bool dead, struct ring_counters *c)
 {
-	uint64_t head = v->head_seen, excess;
+	uint64_t head = v->head_seen, busy = v->busy_seen - v->busy_base, excess;
 
-	c->slot_busy = v->busy_seen;
-	c->emitted = v->emitted_seen;
+	c->emitted = v->emitted_seen - v->base;
 	c->delivered = v->delivered;
 	c->filtered = v->filtered;
 	c->abandoned = v->abandoned;
-	c->overwritten =
-		v->cursor - v->delivered - v->filtered - v->abandoned; /* drops still among them */
+	c->overwritten = v->cursor - v->base - v->delivered - v->filtered -
+			 v->abandoned; /* drops still among them */
 	c->unread = head - v->cursor;
 	/* Drops lie among the passed positions, or ahead of the cursor, or (a writer that woke up
-	 * after it had been given up) among the abandoned ones. */
-	excess = c->slot_busy - draw(&c->overwritten, c->slot_busy);
+	 * after it had been given up) among the abandoned ones.  The rest lies before the base. */
+	excess = busy - draw(&c->overwritten, busy);
 	excess -= draw(&c->unread, excess);
-	(void)draw(&c->abandoned, excess);
+	excess -= draw(&c->abandoned, excess);
+	c->slot_busy = busy - excess;
 	/* Begun, but no position yet. */
-	if (c->emitted > head)
-		*(dead ? &c->abandoned : &c->unread) += c->emitted - head;
+	if (c->emitted > head - v->base)
+		*(dead ? &c->abandoned : &c->unread) += v->emitted_seen - head;
 }
 
 uint64_t ctl_reader_names_lost(const struct ctl_reader *r)
@@ -337,8 +359,8 @@ void ctl_reader_counters(const struct ctl_reader *r, uint32_t i, uint32_t *ret_n
 		*ret_lane = r->rings[i].lane;
 	}
 	if (*ret_nc_idx == TRACE_NC_UNKNOWN && !r->error) {
-		ret->no_ring = r->no_ring;
-		ret->emitted += r->emitted_no_ring;
+		ret->no_ring = r->no_ring - r->no_ring_base;
+		ret->emitted += r->emitted_no_ring - r->no_ring_base;
 		*(r->dead ? &ret->abandoned : &ret->unread) += r->emitted_no_ring - r->no_ring;
 	}
 }

@@ -19,6 +19,7 @@ struct ring_view {
 	uint64_t cursor;					  /* next position to read */
 	uint64_t given_back;			     /* cursor when pages were last given back */
 	uint64_t head_seen, busy_seen, emitted_seen; /* the writer's counters at the last poll */
+	uint64_t base, busy_base;		     /* what of head and busy was there before us */
 	uint64_t delivered;			     /* records handed out */
 	uint64_t filtered;			     /* whole ones that others wanted */
 	uint64_t abandoned;			     /* positions given up */
@@ -35,6 +36,7 @@ struct ctl_reader {
 	uint64_t names_read;
 	uint64_t names_offset;
 	uint64_t no_ring, emitted_no_ring, names_lost; /* as at the last poll */
+	uint64_t no_ring_base;			       /* of the former two */
 	uint64_t polled_ns;
 	uint64_t who;	    /* its bit in a slot's `wanted` */
 	uint32_t next_ring; /* where the next poll begins */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * service.c - the connection to an agent, and the thread that watches it and tends the rings.
+ * service.c - the connection to an agent, and the thread that watches it, serves the mailbox and tends the rings.
  *
- * The thread exists so that the death of an agent is noticed, and rings grow, without
- * any check on the event path.  It runs while an agent is connected or anybody subscribes.  All signals are blocked in it, so the program's handlers never run
- * there.  nrt_close ends the thread but keeps the connection: the rings stay the same, and an agent that
- * saw a second hello for them would read them twice.
+ * The thread exists so that agents are heard, their death is noticed, and rings grow, without
+ * any check on the event path.  It sleeps on the bell of the control page (attach.h): for ever while nobody
+ * subscribes, else until it is to look at the rings, and at the connection with them.  All signals are blocked in
+ * it, so the program's handlers never run there.  nrt_close ends the thread but keeps the connection: the rings
+ * stay the same, and an agent that saw a second hello for them would read them twice.
  */
 #include "runtime/trace/trace.h"
 
@@ -22,18 +23,20 @@
 
 #include "runtime/base/file.h"
 #include "runtime/trace/announce.h"
+#include "runtime/trace/attach.h"
 #include "runtime/trace/control.h"
+
+#define STACK_BYTES (256u << 10) /* a program may lock all its memory */
+#define SOCKET_MS 100		 /* between looks at a connection while nobody subscribes */
 
 static struct {
 	pthread_mutex_t lock; /* start, stop; not held by the thread */
 	struct kept_fd sock;  /* the thread's while it runs */
-	struct kept_fd wake_read, wake_write;
 	pthread_t thread;
+	bool enabled; /* on the socket's word; as sock */
 	bool running;
-} service = {.lock = PTHREAD_MUTEX_INITIALIZER,
-	.sock = {.fd = -1},
-	.wake_read = {.fd = -1},
-	.wake_write = {.fd = -1}};
+	_Atomic bool ending; /* the thread is to end */
+} service = {.lock = PTHREAD_MUTEX_INITIALIZER, .sock = {.fd = -1}};
 
 /* ---- talking to the agent ----------------------------------------------------------------- */
 
@@ -131,6 +134,14 @@ static int receive(int sock, struct announce_msg *msg)
 	return (int)msg->kind;
 }
 
+/* No more on the socket's word; what the mailbox said stays. */
+static void disable(void)
+{
+	if (service.enabled)
+		trace_unsubscribe(CTL_SUB_AGENT);
+	service.enabled = false;
+}
+
 /* Does what the message says.  1 = go on, 0 = the connection is over, -errno = so it is. */
 static int obey(int kind, const struct announce_msg *msg)
 {
@@ -138,16 +149,18 @@ static int obey(int kind, const struct announce_msg *msg)
 
 	switch (kind) {
 	case ANNOUNCE_ENABLE:
+		attach_forget();
 		rc = trace_set_subscriber(CTL_SUB_AGENT, NULL, msg->ring_capacity);
+		service.enabled |= rc == 0;
 		return rc < 0 ? rc : 1;
 	case ANNOUNCE_DISABLE:
-		trace_unsubscribe(CTL_SUB_AGENT);
+		disable();
 		return 1;
 	case -EAGAIN:
 	case -EINTR:
 		return 1;
 	default: /* REFUSE, end, anything else */
-		trace_unsubscribe(CTL_SUB_AGENT);
+		disable();
 		return kind < 0 ? kind : 0;
 	}
 }
@@ -199,6 +212,14 @@ static int announce(const char *name, uint32_t flags)
 
 /* ---- the thread --------------------------------------------------------------------------- */
 
+/* Is there something to hear? */
+static bool agent_speaks(void)
+{
+	struct pollfd p = {.fd = service.sock.fd, .events = POLLIN};
+
+	return service.sock.fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
 /* What came from the agent.  The program may have closed our descriptor; never read from another's file. */
 static void hear_agent(void)
 {
@@ -206,109 +227,115 @@ static void hear_agent(void)
 	bool ours = kept_fd_valid(&service.sock);
 
 	if (!ours)
-		trace_unsubscribe(CTL_SUB_AGENT);
+		disable();
 	if (!ours || obey(receive(service.sock.fd, &msg), &msg) <= 0)
 		kept_fd_close(&service.sock);
 }
 
-/* Takes the bytes that only wake.  False: the thread is to end, or cannot be told to any more. */
-static bool keep_running(short revents)
+static void *serve(void *arg)
 {
-	char bytes[64];
+	struct ctl *ctl = arg;
+	int ms = 0;
 
-	if (revents & POLLIN)
-		return kept_fd_valid(&service.wake_read) &&
-		       read(service.wake_read.fd, bytes, sizeof(bytes)) >= 0;
-	return revents == 0;
+	while (!atomic_load(&service.ending)) {
+		/* Whoever rings from here on is heard in the next round. */
+		uint32_t seen = atomic_load(&ctl->mail.bell);
+
+		if (agent_speaks())
+			hear_agent();
+		attach_serve(ctl);
+		ms = trace_tend();
+		if (ms == 0)
+			ms = service.sock.fd >= 0 ? SOCKET_MS : -1;
+		if (!atomic_load(&service.ending))
+			attach_sleep(&ctl->mail.bell, seen, ms);
+	}
+	return NULL;
 }
 
-static void *watch(void *arg)
+static int make_thread(struct ctl *ctl)
 {
-	(void)arg;
-	for (;;) {
-		struct pollfd p[2] = {{.fd = service.sock.fd, .events = POLLIN},
-			{.fd = service.wake_read.fd, .events = POLLIN}};
-		int ms = trace_tend();
-		int n = poll(p, 2, ms ? ms : -1);
+	sigset_t all, old;
+	pthread_attr_t attr;
+	int rc;
 
-		if (n < 0 && errno != EINTR) {
-			trace_unsubscribe(CTL_SUB_AGENT);
-			return NULL;
-		}
-		if (n <= 0)
-			continue;
-		if (!keep_running(p[1].revents))
-			return NULL;
-		if (p[0].revents)
-			hear_agent();
-	}
+	pthread_attr_init(&attr);
+	(void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = -pthread_create(&service.thread, &attr, serve, ctl);
+	/* Thread-local memory of the program may need more. */
+	if (rc < 0)
+		rc = -pthread_create(&service.thread, NULL, serve, ctl);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return rc;
 }
 
 static int spawn(void)
 {
-	sigset_t all, old;
-	int pipe_fds[2], rc;
+	struct ctl *ctl = trace_ctl();
+	int rc;
 
-	if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0)
-		return -errno;
-	rc = kept_fd_adopt(&service.wake_read, pipe_fds[0]);
-	if (rc < 0) {
-		(void)close(pipe_fds[1]);
-		return rc;
-	}
-	rc = kept_fd_adopt(&service.wake_write, pipe_fds[1]);
-	if (rc == 0) {
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
-		rc = -pthread_create(&service.thread, NULL, watch, NULL);
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-	}
-	if (rc < 0) {
-		kept_fd_close(&service.wake_read);
-		kept_fd_close(&service.wake_write);
-		return rc;
-	}
-	service.running = true;
-	return 0;
+	if (!ctl)
+		return -EBADF;
+	atomic_store(&service.ending, false);
+	rc = make_thread(ctl);
+	if (rc == 0)
+		atomic_store(&ctl->mail.serving, 1);
+	service.running = rc == 0;
+	return rc;
 }
 
 static void end_thread(void)
 {
-	if (!service.running)
+	struct ctl *ctl = trace_ctl();
+
+	if (!service.running || !ctl)
 		return;
-	/* Closing the only writing end wakes the thread like a byte would. */
-	kept_fd_close(&service.wake_write);
+	atomic_store(&ctl->mail.serving, 0);
+	atomic_store(&service.ending, true);
+	attach_ring(&ctl->mail.bell);
 	pthread_join(service.thread, NULL);
-	kept_fd_close(&service.wake_read);
 	service.running = false;
 }
 
 int trace_service_start(uint32_t flags)
 {
 	const char *name = getenv(ANNOUNCE_ENV);
-	int rc = 1;
+	struct ctl *ctl = trace_ctl();
+	int rc = 1, spawned;
 
+	if (!ctl)
+		return -EBADF;
 	pthread_mutex_lock(&service.lock);
 	/* Without an agent the thread may run for others; the socket is its own until it ends. */
 	end_thread();
+	atomic_store(&ctl->mail.flags, flags);
 	if (!kept_fd_valid(&service.sock))
 		rc = name && *name ? announce(name, flags) : 0;
-	if ((rc > 0 || trace_on()) && spawn() < 0 && rc > 0) {
-		trace_unsubscribe(CTL_SUB_AGENT);
+	spawned = spawn();
+	if (spawned < 0 && rc > 0) {
+		disable();
 		kept_fd_close(&service.sock);
-		rc = -EAGAIN;
 	}
+	if (spawned < 0 && rc >= 0)
+		rc = spawned;
 	pthread_mutex_unlock(&service.lock);
 	return rc;
 }
 
 void trace_service_need(void)
 {
+	struct ctl *ctl = trace_ctl();
+
+	if (!ctl)
+		return;
 	pthread_mutex_lock(&service.lock);
-	if (!service.running)
+	if (service.running)
+		attach_ring(&ctl->mail.bell);
+	else
 		(void)spawn();
-	else if (kept_fd_valid(&service.wake_read) && kept_fd_valid(&service.wake_write))
-		(void)!write(service.wake_write.fd, "", 1);
 	pthread_mutex_unlock(&service.lock);
 }
 
@@ -322,7 +349,6 @@ void trace_service_stop(void)
 void trace_service_forget(void)
 {
 	kept_fd_close(&service.sock);
-	kept_fd_close(&service.wake_read);
-	kept_fd_close(&service.wake_write);
-	service.running = false;
+	service.running = service.enabled = false;
+	attach_forget();
 }

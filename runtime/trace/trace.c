@@ -371,6 +371,22 @@ int trace_tend(void)
 	return ms;
 }
 
+struct ctl *trace_ctl(void)
+{
+	return state.open && !state.forked ? state.control.ctl : NULL;
+}
+
+int trace_agent_lives(void)
+{
+	int rc = -EBADF;
+
+	pthread_mutex_lock(&state.lock);
+	if (state.open)
+		rc = control_agent_lives(&state.control);
+	pthread_mutex_unlock(&state.lock);
+	return rc;
+}
+
 int trace_control_fd(void)
 {
 	int fd = -EBADF;

@@ -117,6 +117,12 @@ int trace_subscribe(
 	enum ctl_subscriber who, const struct trace_filter *filter, uint32_t records_per_core);
 void trace_unsubscribe(enum ctl_subscriber who);
 
+/* The control page, where a service thread and agents meet; NULL before trace_open. */
+struct ctl *trace_ctl(void);
+
+/* Does a process hold the agent's lock on the control file?  1, 0; -EBADF: the program has closed our descriptor. */
+int trace_agent_lives(void);
+
 /* A duplicate of the control file's descriptor, close-on-exec, the caller's to close; or -errno. */
 int trace_control_fd(void);
 
@@ -124,9 +130,10 @@ int trace_control_fd(void);
 
 /*
  * Announces the process at $NTRACE_SOCKET and starts the service thread, which watches the
- * connection and tends the rings.  The connection outlives trace_service_stop and is taken up by the next start.
+ * connection, does what agents ask for in the mailbox, and tends the rings.  The connection outlives
+ * trace_service_stop and is taken up by the next start.  flags: ANNOUNCE_F_*.
  * 1 = an agent listens, 0 = no socket in the environment, or the agent does not want us; -errno = it
- * could not be reached or did not answer in time.
+ * could not be reached or did not answer in time, or there is no thread.
  */
 int trace_service_start(uint32_t flags);
 

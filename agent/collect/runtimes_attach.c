@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runtimes_attach.c - follows runtimes that were found (attach.c) instead of having announced themselves.
+ *
+ * The order keeps what is recorded whole: the lock is taken, the reader passes over what others have recorded,
+ * only then the runtime is asked for events; at the end it is told to stop, and has answered, before the rings are
+ * read for the last time.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/collect/runtimes_parts.h"
+#include "runtime/base/file.h"
+#include "runtime/trace/announce.h"
+
+#define ANSWER_MS \
+	2000 /* its service thread looks at once; it may wait for a CPU, and allocates rings */
+#define LEAVE_MS 1000
+
+void runtimes_close_copy(struct followed *f, int memfd)
+{
+	pid_t holder;
+
+	/* The kernel takes the lock away with any descriptor of the file. */
+	close(memfd);
+	(void)attach_claim(ctl_reader_fd(f->reader), &holder);
+}
+
+static const struct {
+	int error;
+	const char *text;
+} reasons[] = {
+	{-ENOTCONN, "has closed its Neuron runtime (nrt_close): attach when it has initialised it "
+		    "again"},
+	{-ETIMEDOUT, "does not answer: is it stopped (SIGSTOP, a debugger)?"},
+	{-EBADF, "has closed the descriptor of its runtime's memory (" CTL_NAME
+		 "), without which no events can be recorded: start it with `ntrace record`"},
+	{-ENOMEM, "cannot get memory for its events"},
+	{-ENOSPC, "cannot get memory for its events"},
+};
+
+static int explain(pid_t pid, int error, char *why, size_t size)
+{
+	const char *text = NULL;
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
+		if (reasons[i].error == error)
+			text = reasons[i].text;
+	if (text)
+		snprintf(why, size, "process %d %s", (int)pid, text);
+	else
+		snprintf(why, size, "process %d cannot be attached to: %s", (int)pid,
+			strerror(-error));
+	return error;
+}
+
+static int explain_busy(pid_t pid, pid_t holder, char *why, size_t size)
+{
+	if (holder > 0)
+		snprintf(why, size, "process %d is being recorded by process %d already", (int)pid,
+			(int)holder);
+	else
+		snprintf(why, size,
+			"process %d is being recorded already, by a process of another pid "
+			"namespace",
+			(int)pid);
+	return -EBUSY;
+}
+
+static int ask(struct runtimes *r, struct followed *f)
+{
+	int rc = ctl_reader_skip(f->reader);
+
+	if (rc == 0)
+		rc = attach_subscribe(&f->page, ctl_reader_fd(f->reader), r->ring_capacity);
+	if (rc == 0)
+		rc = attach_answer(&f->page, ANSWER_MS);
+	return rc;
+}
+
+int runtimes_attach(struct runtimes *r, pid_t pid, int memfd, char *why, size_t why_size)
+{
+	struct followed *f;
+	pid_t holder;
+	struct stat st;
+	uint32_t flags;
+	int rc = fstat(memfd, &st) < 0 ? -errno : attach_claim(memfd, &holder);
+
+	f = rc < 0 ? NULL : runtimes_follow(r, pid, memfd, &st);
+	if (!f) {
+		close(memfd);
+		return rc == -EBUSY ? explain_busy(pid, holder, why, why_size)
+				    : explain(pid, rc < 0 ? rc : -EPROTO, why, why_size);
+	}
+	f->attached = true;
+	rc = ask(r, f);
+	if (rc < 0)
+		return explain(pid, rc, why, why_size);
+	flags = atomic_load(&f->page.ctl->mail.flags);
+	f->source.is_virtual = flags & ANNOUNCE_F_VIRTUAL;
+	f->source.is_simulated = flags & ANNOUNCE_F_SIMULATED;
+	rc = runtimes_tell(r, f);
+	return rc < 0 ? explain(pid, rc, why, why_size) : 0;
+}
+
+void runtimes_detach(struct runtimes *r)
+{
+	for (unsigned i = 0; i < r->live_count; i++)
+		if (r->live[i]->page.ctl)
+			attach_unsubscribe(&r->live[i]->page);
+	for (unsigned i = 0; i < r->live_count; i++)
+		if (r->live[i]->page.ctl && kill(r->live[i]->source.pid, 0) == 0)
+			(void)attach_answer(&r->live[i]->page, LEAVE_MS);
+}
