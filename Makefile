@@ -276,6 +276,11 @@ FUZZ_LIBS = $(call pkg_libs,libprotobuf-c libzstd libxxhash jansson) -lm
 $(BUILD)/tests/fuzz/frames $(BUILD)/tests/libfuzzer/frames: $(call obj,tests/fuzz/frames_input.c)
 $(BUILD)/tests/libfuzzer/frames: $(call obj,tests/fuzz/frames_mutate.c)
 
+# The cores of the virtual device, without its file system and its sockets.
+$(BUILD)/tests/fuzz/vdev_program $(BUILD)/tests/libfuzzer/vdev_program: $(call obj,$(addprefix runtime/vdev/,\
+	arithmetic.c core_faults.c core_marks.c device.c device_clock.c exec.c launch_run.c meeting.c \
+	memory.c program.c rings.c rules.c schedule.c shapes.c))
+
 $(BUILD)/tests/fuzz/%: $(call obj,tests/fuzz/replay_main.c) $(BUILD)/obj/tests/fuzz/%_fuzz.o $(FUZZ_O)
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CC) -o $@ $^ $(LDFLAGS_ALL) $(FUZZ_LIBS)
