@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * core_faults.h - what goes wrong on cores on demand: the rows of faults.def, and which launches --fault hits.
+ * core_faults.h - what goes wrong on cores on demand: the rows of faults.def, and which launches
+ * --fault hits.
  *
  * Made from the options before the device starts, constant from then on.
  */
@@ -40,7 +41,7 @@ void vdev_core_fault_names(char *ret, size_t size);
 
 /* NAME[:CORE[:NTH]], CORE a number or *.  False, and nothing changed, for anything else. */
 bool vdev_core_faults_add(struct vdev_core_faults *faults, const char *text);
-/* Of the nth launch of a core of the machine: enum vdev_core_fault; of several the last one given. */
+/* Of the nth launch of a core of the machine: enum vdev_core_fault; of several the last one. */
 uint8_t vdev_core_faults_of(const struct vdev_core_faults *faults, uint32_t core, uint64_t nth);
 
 #endif

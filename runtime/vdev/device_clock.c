@@ -5,7 +5,7 @@
 #define PS_PER_SECOND 1000000000000ull
 #define PPB 1000000000ll
 
-/* One draw for a place; equal on every machine.  The constants and shifts are those of splitmix64. */
+/* Equal on every machine.  The constants and shifts are those of splitmix64. */
 static uint64_t mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_clock.h - the clock of one NeuronCore: where it starts, how fast it runs, and when it stands still.
+ * device_clock.h - the clock of one NeuronCore: where it starts, how fast it runs, and when it
+ * stands still.
  *
- * A clock runs from the start of the device, faster or slower than CLOCK_BOOTTIME by its drift.  One that counts
- * steps runs in runs alone: it stands still between them, and a run begins at a fixed gap after the last one, so
- * that what it shows does not depend on when the host asked.  Plain data and integer arithmetic; who shares
- * one has a lock.
+ * A clock runs from the start of the device, faster or slower than CLOCK_BOOTTIME by its drift.
+ * One that counts steps runs in runs alone: it stands still between them, and a run begins at a
+ * fixed gap after the last one, so that what it shows does not depend on when the host asked.
+ * Plain data and integer arithmetic; who shares one has a lock.
  */
 #ifndef NTRACE_VDEV_DEVICE_CLOCK_H
 #define NTRACE_VDEV_DEVICE_CLOCK_H
@@ -32,8 +33,8 @@ struct vdev_clock {
 	bool steps, still;
 };
 
-/* Of the core-th core of the machine: one second later for each core, so that clocks are not mistaken for
- * each other; offset and drift are up to a quarter more, by core and seed. */
+/* Of the core-th core of the machine: one second later for each core, so that clocks are not
+ * mistaken for each other; offset and drift are up to a quarter more, by core and seed. */
 void vdev_clock_init(struct vdev_clock *clock, const struct vdev_timing *timing, unsigned core,
 	uint64_t boot_ns);
 
@@ -43,13 +44,13 @@ uint64_t vdev_clock_at(const struct vdev_clock *clock, uint64_t boot_ns);
 uint64_t vdev_clock_to_boot_ps(const struct vdev_clock *clock, uint64_t device_ps);
 uint64_t vdev_clock_from_boot_ps(const struct vdev_clock *clock, uint64_t boot_ps);
 
-/* A run begins, or has ended at a device time; nothing for a clock that does not count steps.  The first one
- * gives the device time at which the run begins. */
+/* A run begins, or has ended at a device time; nothing for a clock that does not count steps.  The
+ * first one gives the device time at which the run begins. */
 uint64_t vdev_clock_go(struct vdev_clock *clock, uint64_t boot_ns);
 void vdev_clock_stand(struct vdev_clock *clock, uint64_t device_ps);
 
-/* The duration of an instruction with the jitter of its place: core of the machine, n-th launch of that core,
- * index in the program. */
+/* The duration of an instruction with the jitter of its place: core of the machine, n-th launch of
+ * that core, index in the program. */
 uint64_t vdev_jitter(const struct vdev_timing *timing, unsigned core, uint64_t launch,
 	uint32_t instruction, uint64_t duration_ps);
 

@@ -3,8 +3,8 @@
  * exec.h - the NeuronCores: their launches, one after another.
  *
  * Each core has one thread, started at its first launch, which runs launches in order
- * (launch_run.h says how one goes).  A launch may be cancelled at any time, waiting or running; it then has no END
- * record.
+ * (launch_run.h says how one goes).  A launch may be cancelled at any time, waiting or running; it
+ * then has no END record.
  */
 #ifndef NTRACE_VDEV_EXEC_H
 #define NTRACE_VDEV_EXEC_H
@@ -25,8 +25,8 @@ void vdev_core_cancel(struct vdev_core *core, pid_t owner);
 /* Ends the core's thread. */
 void vdev_core_stop(struct vdev_core *core);
 
-/* For the core's thread, core->lock held: whether the running launch goes on; and a wait, with the lock
- * dropped, until CLOCK_BOOTTIME or until it does not. */
+/* For the core's thread, core->lock held: whether the running launch goes on; and a wait, with the
+ * lock dropped, until CLOCK_BOOTTIME or until it does not. */
 bool vdev_core_goes_on(const struct vdev_core *core);
 bool vdev_core_wait_boot(struct vdev_core *core, uint64_t until_ns);
 

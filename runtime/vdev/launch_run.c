@@ -141,8 +141,8 @@ static void note_semaphore(struct run *r, uint32_t index, uint64_t value, uint64
 
 /* ---- collectives ------------------------------------------------------------------------- */
 
-/* The scale on which ranks compare their arrivals: CLOCK_BOOTTIME, or where clocks count steps the time since
- * the run's start. */
+/* The scale on which ranks compare their arrivals: CLOCK_BOOTTIME, or where clocks count steps the
+ * time since the run's start. */
 static uint64_t to_common_ps(const struct run *r, uint64_t since_start_ps)
 {
 	if (r->core->clock.steps)
@@ -301,8 +301,8 @@ static void start(struct run *r)
 	note_launch(r, VDEV_NOTE_START, 0, r->start_ps);
 }
 
-/* The END record and what it says.  Counted before it is there: who sees END may acknowledge at once, or submit
- * the 64th again. */
+/* The END record and what it says.  Counted before it is there: who sees END may acknowledge at
+ * once, or submit the 64th again. */
 static void finish(struct run *r)
 {
 	struct vdev_core *core = r->core;

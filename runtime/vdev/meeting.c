@@ -10,7 +10,7 @@
 #include "runtime/vdev/arithmetic.h"
 #include "runtime/vdev/program.h"
 
-/* So many failed meetings wait for the rest of their ranks; the oldest is forgotten for one more. */
+/* So many failed meetings wait for the rest of their ranks; for one more the oldest is forgotten. */
 #define MAX_FAILED 64u
 
 struct vdev_meeting {

@@ -2,17 +2,20 @@
 /*
  * meeting.h - collectives: where the ranks of a group wait for each other.
  *
- * Ranks meet at the n-th collective of their runs.  They may belong to several processes and devices; one daemon
- * has all of them.  Each comes with the time of its arrival, by one scale for all; when the last one is there
- * it computes for all, and everybody is released at the time of the last arrival.  So nobody computes
- * or goes on before all have come, and what is read and written does not depend on who was first.
+ * Ranks meet at the n-th collective of their runs.  They may belong to several processes and
+ * devices; one daemon has all of them.  Each comes with the time of its arrival, by one scale for
+ * all; when the last one is there it computes for all, and everybody is released at the time of
+ * the last arrival.  So nobody computes or goes on before all have come, and what is read and
+ * written does not depend on who was first.
  *
- * Who disagrees with the others about operation, type, number of elements or number of ranks makes the
- * meeting fail: for all that are there and for the ranks that are still to come.  A rank that is there already
- * fails alone.  A member may leave as long as it has not been released; the others wait on.
+ * Who disagrees with the others about operation, type, number of elements or number of ranks makes
+ * the meeting fail: for all that are there and for the ranks that are still to come.  A rank that
+ * is there already fails alone.  A member may leave as long as it has not been released; the
+ * others wait on.
  *
- * Locks: the meetings' own lock, under which no other one is taken.  Members are woken, and memory is
- * computed, without any; a member that leaves meanwhile waits for the end of that, so its memory stays.
+ * Locks: the meetings' own lock, under which no other one is taken.  Members are woken, and memory
+ * is computed, without any; a member that leaves meanwhile waits for the end of that, so its
+ * memory stays.
  */
 #ifndef NTRACE_VDEV_MEETING_H
 #define NTRACE_VDEV_MEETING_H

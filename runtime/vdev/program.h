@@ -2,9 +2,10 @@
 /*
  * program.h - a launch: a program image and its bindings, read from device memory and checked.
  *
- * Everything is copied or referenced once, when the launch is submitted.  After that nothing that the client does
- * to its memory changes what runs, and nothing it wrote is trusted without a check: an instruction that passed
- * vdev_instruction_check() touches only the bytes of its bindings.
+ * Everything is copied or referenced once, when the launch is submitted.  After that nothing that
+ * the client does to its memory changes what runs, and nothing it wrote is trusted without a
+ * check: an instruction that passed vdev_instruction_check() touches only the bytes of its
+ * bindings.
  */
 #ifndef NTRACE_VDEV_PROGRAM_H
 #define NTRACE_VDEV_PROGRAM_H

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rings.h - the notification rings of a core: where a record goes, and what happens when nobody has read.
+ * rings.h - the notification rings of a core: where a record goes, and what happens when nobody
+ * has read.
  *
- * A ring lies in device memory, has a power of two of records, and is written in the order of the records with
- * the phase bit of the lap.  The device knows what has been read only as far as the reader has said
- * (vdev_abi.h); a ring of which it was never said anything counts as read when the device overwrites, so
- * that there is no overflow bit, and as unread when it does not.  core->lock is held for all of this.
+ * A ring lies in device memory, has a power of two of records, and is written in the order of the
+ * records with the phase bit of the lap.  The device knows what has been read only as far as the
+ * reader has said (vdev_abi.h); a ring of which it was never said anything counts as read when the
+ * device overwrites, so that there is no overflow bit, and as unread when it does not.  core->lock
+ * is held for all of this.
  */
 #ifndef NTRACE_VDEV_RINGS_H
 #define NTRACE_VDEV_RINGS_H
@@ -27,7 +29,7 @@ enum vdev_ring_full {
 	VDEV_RING_OVERWRITE, /* the oldest record; the new one has the hardware bit */
 	VDEV_RING_DROP,	     /* the new record; the next that fits has the software bit */
 	VDEV_RING_FAIL,	     /* the run that writes it */
-	VDEV_RING_FORCE, /* no choice: overwrites also what nobody was told of; END of a run that failed so */
+	VDEV_RING_FORCE,     /* as overwrite, with the bit: END of a run that failed so */
 };
 
 struct vdev_ring {
@@ -56,12 +58,12 @@ void vdev_ring_bind(struct vdev_ring *ring, struct vdev_memory *memory);
 /* Removes all rings. */
 void vdev_rings_clear(struct vdev_rings *rings);
 
-/* Writes a record: its type without the upper three bits, which are set here.  Nothing when there is no
- * ring.  -ENOBUFS when it is full and `full` is VDEV_RING_FAIL. */
+/* Writes a record: its type without the upper three bits, which are set here.  Nothing when there
+ * is no ring.  -ENOBUFS when it is full and `full` is VDEV_RING_FAIL. */
 int vdev_ring_write(struct vdev_ring *ring, struct vdev_notification record,
 	enum vdev_ring_full full, struct vdev_ring_losses *losses);
 
-/* The reader is behind so many records, counted in 32 bits; a position that cannot be is ignored. */
+/* The reader has read so many records, in 32 bits; a position that cannot be is ignored. */
 void vdev_ring_read(struct vdev_ring *ring, uint32_t records);
 /* The ring with a number of VDEV_RING_NUMBER, or NULL. */
 struct vdev_ring *vdev_rings_find(struct vdev_rings *rings, uint64_t number);
@@ -71,9 +73,9 @@ static inline struct vdev_ring *vdev_run_ring(struct vdev_rings *rings)
 {
 	return &rings->core[VDEV_NQ_TYPE_NOTIFY][VDEV_NQ_ENGINE_INDEX];
 }
-/* The END of the n-th completed run has been written; the first n runs, of which `completed` are complete, have
- * been acknowledged, so their records have been read.  An acknowledgement that comes more
- * than VDEV_MAX_UNACKNOWLEDGED runs late says nothing about the ring. */
+/* The END of the n-th completed run has been written; the first n runs, of which `completed` are
+ * complete, have been acknowledged, so their records have been read.  An acknowledgement that
+ * comes more than VDEV_MAX_UNACKNOWLEDGED runs late says nothing about the ring. */
 void vdev_rings_run_ended(struct vdev_rings *rings, uint64_t n);
 void vdev_rings_acknowledge(struct vdev_rings *rings, uint64_t n, uint64_t completed);
 

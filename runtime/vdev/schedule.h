@@ -2,10 +2,11 @@
 /*
  * schedule.h - when each instruction of a program begins and ends: a discrete-event simulation.
  *
- * Pure: it knows no clock, no memory and no device, and gives events one after another in the order of
- * their time, which is counted from the start of the run.  At one time ends come before beginnings, and among
- * either the instruction that stands first in the program.  So the order is the same on every machine, and whoever
- * computes an instruction at its end computes in that order.
+ * Pure: it knows no clock, no memory and no device, and gives events one after another in the
+ * order of their time, which is counted from the start of the run.  At one time ends come before
+ * beginnings, and among either the instruction that stands first in the program.  So the order is
+ * the same on every machine, and whoever computes an instruction at its end computes in that
+ * order.
  *
  * A collective begins like any other instruction, but how long it takes is not known here: its
  * beginning must be answered by vdev_schedule_release before the next event is asked for.

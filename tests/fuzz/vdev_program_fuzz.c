@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vdev_program_fuzz.c - program images and binding tables, as a client of the virtual device may write them.
+ * vdev_program_fuzz.c - program images and binding tables, as a client of the virtual device may
+ * write them.
  *
- * Input: four sizes of memories (a byte each), a binding table of four, the image.  What is accepted is computed, on
- * memories that end where the allocator's guard begins; collectives by up to four ranks with the same
- * operands.  Whatever it says, it comes to an end or gets stuck.
+ * Input: four sizes of memories (a byte each), a binding table of four, the image.  What is
+ * accepted is computed, on memories that end where the allocator's guard begins; collectives by up
+ * to four ranks with the same operands.  Whatever it says, it comes to an end or gets stuck.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vdev_collective_test.c - collectives of virtual cores: results, times, members that are late, gone, or of another
- * opinion; without and with a device. */
+/* vdev_collective_test.c - collectives of virtual cores: results, times, members that are late,
+ * gone, or of another opinion; without and with a device. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vdev_fault_test.c - what goes wrong on virtual cores on demand, and that the next launch works. */
+/* vdev_fault_test.c - what goes wrong on virtual cores on demand; the next launch works. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

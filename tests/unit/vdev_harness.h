@@ -114,8 +114,8 @@ int vdev_client_open(struct vdev_client *c, const struct vdev_run *run, int fd, 
 int vdev_client_open_on(struct vdev_client *c, const struct vdev_run *run, int fd, unsigned device,
 	unsigned core, uint32_t ring_size);
 void vdev_client_close(struct vdev_client *c); /* not the fd */
-/* Writes a program image and the binding table: a serial program, or one whose header says all but magic and
- * counts of instructions and bindings. */
+/* Writes a program image and the binding table: a serial program, or one whose header says all but
+ * magic and counts of instructions and bindings. */
 int vdev_client_load(struct vdev_client *c, const struct vdev_instruction *steps,
 	uint32_t step_count, const struct vdev_binding *bindings, uint32_t binding_count);
 int vdev_client_load_program(struct vdev_client *c, struct vdev_program header,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vdev_ring_test.c - notification rings of virtual cores: phase, overflow, what readers say; without and with a
- * device. */
+/* vdev_ring_test.c - notification rings of virtual cores: phase, overflow, what readers say;
+ * without and with a device. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vdev_schedule_test.c - the parts of a virtual core that need no device: schedules, clocks, jitter, checks of
- * instructions, faults by their names. */
+/* vdev_schedule_test.c - the parts of a virtual core that need no device: schedules, clocks,
+ * jitter, checks of instructions, faults by their names. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

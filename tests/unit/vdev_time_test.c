@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vdev_time_test.c - device time of virtual cores: what the options say, model switches, and that the same seed
- * gives the same timeline. */
+/* vdev_time_test.c - device time of virtual cores: what the options say, model switches, and that
+ * the same seed gives the same timeline. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
