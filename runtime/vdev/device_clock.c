@@ -57,9 +57,12 @@ static uint64_t to_boot(const struct vdev_clock *clock, uint64_t ps)
 
 uint64_t vdev_clock_at(const struct vdev_clock *clock, uint64_t boot_ns)
 {
+	uint64_t ps;
+
 	if (clock->still)
 		return clock->start_ps;
-	return clock->start_ps + to_device(clock, (boot_ns - clock->zero_ns) * 1000u);
+	ps = clock->start_ps + to_device(clock, (boot_ns - clock->zero_ns) * 1000u);
+	return clock->steps && ps > clock->limit_ps ? clock->limit_ps : ps;
 }
 
 uint64_t vdev_clock_to_boot_ps(const struct vdev_clock *clock, uint64_t device_ps)
@@ -77,9 +80,16 @@ uint64_t vdev_clock_go(struct vdev_clock *clock, uint64_t boot_ns)
 	if (!clock->steps)
 		return vdev_clock_at(clock, boot_ns);
 	clock->start_ps += VDEV_STEP_GAP_PS;
+	clock->limit_ps = clock->start_ps;
 	clock->zero_ns = boot_ns;
 	clock->still = false;
 	return clock->start_ps;
+}
+
+void vdev_clock_let(struct vdev_clock *clock, uint64_t device_ps)
+{
+	if (device_ps > clock->limit_ps)
+		clock->limit_ps = device_ps;
 }
 
 void vdev_clock_stand(struct vdev_clock *clock, uint64_t device_ps)

@@ -30,6 +30,7 @@ struct vdev_clock {
 	uint64_t zero_ns; /* CLOCK_BOOTTIME when it showed start_ps; of steps: when the run began */
 	uint64_t start_ps; /* device time then; of a clock that stands still: now */
 	int64_t rate_ppb;  /* faster than CLOCK_BOOTTIME by */
+	uint64_t limit_ps; /* of steps: what it must not pass yet */
 	bool steps, still;
 };
 
@@ -47,6 +48,8 @@ uint64_t vdev_clock_from_boot_ps(const struct vdev_clock *clock, uint64_t boot_p
 /* A run begins, or has ended at a device time; nothing for a clock that does not count steps.  The
  * first one gives the device time at which the run begins. */
 uint64_t vdev_clock_go(struct vdev_clock *clock, uint64_t boot_ns);
+/* The run goes on up to a device time: one that counts steps shows no more until it is told so. */
+void vdev_clock_let(struct vdev_clock *clock, uint64_t device_ps);
 void vdev_clock_stand(struct vdev_clock *clock, uint64_t device_ps);
 
 /* The duration of an instruction with the jitter of its place: core of the machine, n-th launch of

@@ -26,6 +26,7 @@ static struct vdev_ring *core_ring(struct run *r, unsigned type, unsigned engine
 
 static bool wait_until(struct vdev_core *core, uint64_t device_ps)
 {
+	vdev_clock_let(&core->clock, device_ps);
 	return vdev_core_wait_boot(
 		core, (vdev_clock_to_boot_ps(&core->clock, device_ps) + 999) / 1000);
 }
@@ -343,5 +344,5 @@ void vdev_launch_run(struct vdev_core *core, struct vdev_launch *launch)
 	if (r.over && wait_until(core, r.end_ps))
 		finish(&r);
 	else
-		vdev_clock_stand(&core->clock, r.start_ps + r.schedule.now_ps);
+		vdev_clock_stand(&core->clock, vdev_clock_at(&core->clock, clock_boot().ns));
 }

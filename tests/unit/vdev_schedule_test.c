@@ -226,7 +226,7 @@ TEST("vdev clock: device time and host time convert into each other", "[vdev]")
 	}
 }
 
-TEST("vdev clock: one that counts steps stands still between runs", "[vdev]")
+TEST("vdev clock: one that counts steps stands still between runs, and never goes back", "[vdev]")
 {
 	const struct vdev_timing timing = {.steps = true};
 	struct vdev_clock clock;
@@ -234,7 +234,10 @@ TEST("vdev clock: one that counts steps stands still between runs", "[vdev]")
 	vdev_clock_init(&clock, &timing, 0, 1000);
 	CHECK_EQ(vdev_clock_at(&clock, 999999), 0);
 	CHECK_EQ(vdev_clock_go(&clock, 5000000), VDEV_STEP_GAP_PS);
-	CHECK_EQ(vdev_clock_at(&clock, 5000003), VDEV_STEP_GAP_PS + 3000);
+	CHECK_EQ(vdev_clock_at(&clock, 5000003), VDEV_STEP_GAP_PS);
+	vdev_clock_let(&clock, VDEV_STEP_GAP_PS + 777);
+	CHECK_EQ(vdev_clock_at(&clock, 5000000), VDEV_STEP_GAP_PS);
+	CHECK_EQ(vdev_clock_at(&clock, 5000003), VDEV_STEP_GAP_PS + 777); /* not 3000 */
 	vdev_clock_stand(&clock, VDEV_STEP_GAP_PS + 777);
 	CHECK_EQ(vdev_clock_at(&clock, 99999999), VDEV_STEP_GAP_PS + 777);
 	CHECK_EQ(vdev_clock_go(&clock, 100000000), 2 * VDEV_STEP_GAP_PS + 777);
