@@ -67,7 +67,8 @@ static const char *usage_text(enum memory_usage usage)
 
 static void print_usages(FILE *f, const struct report *r)
 {
-	fprintf(f, "  %-22s %11s %15s\n", "usage", "allocations", "bytes");
+	if (r->count)
+		fprintf(f, "By usage:\n");
 	for (unsigned u = 0; u < MEMORY_USAGE_COUNT; u++) {
 		uint64_t bytes = 0;
 		size_t n = 0;
@@ -78,8 +79,8 @@ static void print_usages(FILE *f, const struct report *r)
 				n++;
 			}
 		if (n)
-			fprintf(f, "  %-22s %11zu %15" PRIu64 "\n",
-				usage_text((enum memory_usage)u), n, bytes);
+			fprintf(f, "  %15" PRIu64 " %-22s in %zu\n", bytes,
+				usage_text((enum memory_usage)u), n);
 	}
 }
 
@@ -87,6 +88,8 @@ static void print_largest(FILE *f, const struct report *r, size_t limit)
 {
 	size_t n = r->count < limit ? r->count : limit;
 
+	if (n)
+		fprintf(f, "The largest:\n");
 	for (size_t i = 0; i < n; i++) {
 		const struct memory_entry *e = &r->held[i];
 
@@ -101,14 +104,15 @@ static void print_cores(FILE *f, const struct report *r)
 {
 	uint32_t cores = device_logical_count(runtime_get()->devices);
 
+	fprintf(f, "By core, now and at most:\n");
 	for (uint32_t nc = 0; nc < cores; nc++) {
 		const struct device_core *core = runtime_core((int32_t)nc);
 		struct memory_core_sums sums;
 
 		memory_table_core(nc, &sums);
 		if (core->device == r->core->device && core->hbm == r->core->hbm)
-			fprintf(f, "  nc %-3u %15" PRIu64 " bytes now, %" PRIu64 " at most\n", nc,
-				sums.total.now, sums.total.peak);
+			fprintf(f, "  %15" PRIu64 " %-22" PRIu64 " nc %u\n", sums.total.now,
+				sums.total.peak, nc);
 	}
 }
 
@@ -121,7 +125,8 @@ static void print_device(FILE *f, const struct report *r)
 	int n = owners_memory(d, users, MAX_USERS);
 
 	if (device_memory_bytes(r->core, runtime_get()->devices->arch, &bytes) == 0)
-		fprintf(f, "A core of nd%u can have %" PRIu64 " bytes\n", d->index, bytes);
+		fprintf(f, "%s nd%u has %" PRIu64 " bytes\n",
+			d->file.is_real ? "A bank of" : "For all cores,", d->index, bytes);
 	if (n < 0)
 		fprintf(f, "Who else is on nd%u cannot be told: %s\n", d->index,
 			device_strerror(n));
