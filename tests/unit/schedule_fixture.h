@@ -70,7 +70,8 @@ static inline bool await(nrta_seq_t seq)
 
 struct gate {
 	sem_t entered, leave;
-	_Atomic int calls;
+	uint32_t vnc;	   /* others pass */
+	_Atomic int calls; /* on this core */
 	struct told {
 		uint32_t model_id, vnc;
 		uint64_t job_id;
@@ -83,6 +84,8 @@ static inline void pass_gate(
 {
 	struct gate *g = params;
 
+	if (vnc != g->vnc)
+		return;
 	g->last = (struct told){model_id, vnc, job_id, status};
 	if (atomic_fetch_add(&g->calls, 1) > 0)
 		return;
@@ -93,10 +96,14 @@ static inline void pass_gate(
 /* Runs the job once; then the queue of its core stands still until gate_open. */
 static inline int gate_close(struct gate *g, const struct job *j)
 {
+	nrt_model_info_t info;
 	NRT_STATUS ret;
 	nrta_seq_t seq;
+	size_t size;
 
 	memset(g, 0, sizeof(*g));
+	WANT_STATUS(lib.nrt_get_model_info(j->model, &info, sizeof(info), &size), 0);
+	g->vnc = info.vnc;
 	sem_init(&g->entered, 0, 0);
 	sem_init(&g->leave, 0, 0);
 	WANT_STATUS(lib.nrt_register_async_exec_callback(pass_gate, g), 0);
