@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "runtime/record/map64.h"
+#include "runtime/trace/ring.h"
 
 #define QUEUES (TRACE_MAX_NC + 1) /* the last: of no core */
 #define FIRST_ROOM 256u
@@ -33,6 +34,11 @@ struct event_store {
 	struct map64 names; /* id to place in texts << NAME_LEN_BITS | length */
 	char *texts;
 	size_t texts_len, texts_room;
+	struct {
+		struct queue *queue;
+		size_t count;
+		struct trace_record records[RING_BATCH_RECORDS];
+	} late; /* of the add that found no memory */
 };
 
 struct event_store *event_store_new(uint64_t max_per_core)
@@ -86,20 +92,41 @@ static int make_room(struct queue *q, size_t more)
 	return 0;
 }
 
-int event_store_add(
-	void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records, size_t count)
+static int append(struct queue *q, const struct trace_record *records, size_t count)
 {
-	struct event_store *s = ctx;
-	struct queue *q = &s->queues[nc_idx < TRACE_MAX_NC ? nc_idx : TRACE_MAX_NC];
 	int rc = make_room(q, count);
 
-	(void)lane;
 	if (rc < 0)
 		return rc;
 	memcpy(q->records + q->end, records, count * sizeof(*records));
 	q->end += count;
 	q->sorted = false;
 	return 0;
+}
+
+int event_store_add(
+	void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records, size_t count)
+{
+	struct event_store *s = ctx;
+	struct queue *q = &s->queues[nc_idx < TRACE_MAX_NC ? nc_idx : TRACE_MAX_NC];
+	int rc = append(q, records, count);
+
+	(void)lane;
+	if (rc < 0) {
+		memcpy(s->late.records, records, count * sizeof(*records));
+		s->late.queue = q;
+		s->late.count = count;
+	}
+	return rc;
+}
+
+int event_store_add_late(struct event_store *s)
+{
+	int rc = s->late.count ? append(s->late.queue, s->late.records, s->late.count) : 0;
+
+	if (rc == 0)
+		s->late.count = 0;
+	return rc;
 }
 
 static int by_time(const void *a, const void *b)

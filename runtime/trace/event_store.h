@@ -22,10 +22,12 @@ struct event_store;
 struct event_store *event_store_new(uint64_t max_per_core);
 void event_store_free(struct event_store *s);
 
-/* As a ring_batch_fn and a ring_name_fn; ctx is the store.  0 or -ENOMEM. */
+/* As a ring_batch_fn and a ring_name_fn; ctx is the store.  0 or -ENOMEM.  Records that found no memory are
+ * kept all the same, once: before the next ones come, event_store_add_late must have said 0. */
 int event_store_add(void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records,
 	size_t count);
 int event_store_add_name(void *ctx, uint64_t id, const char *text, uint32_t len);
+int event_store_add_late(struct event_store *s);
 
 /* The text of an id, as event_json_source wants it; id 0 has EVENT_JSON_NO_NAME.  Valid until the next
  * name is added. */

@@ -237,12 +237,14 @@ int ctl_reader_skip(struct ctl_reader *r);
 /* Process id as the process itself sees it (not to be trusted for identity). */
 uint32_t ctl_reader_pid(const struct ctl_reader *r);
 
-/* Called for each run of whole records of one ring, oldest first.  A non-zero return ends the poll
- * and is passed on. */
+#define RING_BATCH_RECORDS 512u
+
+/* Called for each run of whole records of one ring, oldest first, at most RING_BATCH_RECORDS.  A non-zero
+ * return ends the poll and is passed on; the records do not come again. */
 typedef int (*ring_batch_fn)(void *ctx, uint32_t nc_idx, uint32_t lane,
 	const struct trace_record *records, size_t count);
 
-/* Called for each new name. */
+/* Called for each new name.  A non-zero return as above, but the name comes again. */
 typedef int (*ring_name_fn)(void *ctx, uint64_t id, const char *text, uint32_t len);
 
 /*

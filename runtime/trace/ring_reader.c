@@ -56,10 +56,10 @@ static int names_poll(struct ctl_reader *r, ring_name_fn on_name, void *ctx)
 		if (name.len > MAX_NAME_BYTES || whole > left)
 			return -EPROTO;
 		memcpy(text, r->names + r->names_read + sizeof(name), name.len);
-		r->names_read += whole;
 		rc = on_name ? on_name(ctx, name.id, text, name.len) : 0;
 		if (rc)
 			return rc;
+		r->names_read += whole;
 	}
 	return 0;
 }
@@ -195,7 +195,8 @@ static long ring_poll(struct ctl_reader *r, struct ring_view *v, uint32_t *budge
 		}
 		if (took > 0)
 			filled++;
-		if (filled && (filled == BATCH_RECORDS || held || v->cursor == head || !*budget)) {
+		if (filled &&
+			(filled == RING_BATCH_RECORDS || held || v->cursor == head || !*budget)) {
 			v->delivered += filled;
 			delivered += filled;
 			rc = on_batch ? on_batch(ctx, v->nc_idx, v->lane, r->batch, filled) : 0;

@@ -259,7 +259,9 @@ static int write_locked(
 		gids[nc] = atomic_load(&workers[nc]) - 1;
 	rc = event_json_begin(&json, &source);
 	if (rc == 0 && capture.reader) {
-		rc = drain(event_store_add);
+		rc = event_store_add_late(capture.store);
+		if (rc == 0)
+			rc = drain(event_store_add);
 		if (rc == 0)
 			rc = event_store_write(
 				capture.store, options->nc_idx, options->max_events_per_nc, &json);

@@ -16,6 +16,7 @@
 
 #include "runtime/trace/control.h"
 #include "runtime/trace/intern.h"
+#include "runtime/trace/ring_write.h"
 
 #define NO_CORE TRACE_MAX_NC /* index of the ring for events of no core */
 #define MAX_NAMES 4096u	     /* distinct names that are remembered as logged */
@@ -35,8 +36,9 @@ static struct {
 
 static __thread struct {
 	uint32_t tid;
-	uint32_t lane; /* that it can have to itself on a core */
-	uint64_t seq;  /* of the work it does, 0 = none */
+	uint32_t lane;		 /* that it can have to itself on a core */
+	struct ring_writer *own; /* that it has, of the core it found last; or NULL */
+	uint64_t seq;		 /* of the work it does, 0 = none */
 } self __attribute__((tls_model("initial-exec")));
 
 static void know_self(void)
@@ -54,11 +56,39 @@ static uint32_t ring_index(uint32_t nc)
 	return nc < TRACE_MAX_NC ? nc : NO_CORE;
 }
 
-static uint64_t emit(uint32_t wanted, struct boot_ns when, uint32_t nc, enum trace_type type,
-	enum trace_phase phase, uint64_t tracking, uint32_t status, const void *payload,
-	size_t size)
+/* What becomes a record, before it has a place; passed in registers. */
+struct what {
+	enum trace_type type;
+	enum trace_phase phase;
+	uint32_t status, wanted;
+	uint64_t tracking;
+	const void *payload;
+	size_t size;
+};
+
+static inline __attribute__((always_inline)) struct ring_event ring_event_of(
+	struct boot_ns when, uint32_t index, const struct what *what)
 {
-	uint32_t index = ring_index(nc);
+	return (struct ring_event){
+		.type = what->type,
+		.status = what->status,
+		.phase = what->phase,
+		.nc_idx = index == NO_CORE ? TRACE_NC_UNKNOWN : index,
+		.thread_id = self.tid,
+		.timestamp_ns = when.ns,
+		.tracking_id = what->tracking,
+		.payload = what->payload,
+		.size = what->size,
+		.nrta_seq_id = self.seq,
+		.has_nrta_seq_id = self.seq != 0,
+		.wanted = what->wanted,
+	};
+}
+
+/* Where the thread is not known to have a lane of its own. */
+static __attribute__((noinline)) uint64_t emit_anywhere(
+	struct boot_ns when, uint32_t index, const struct what *what)
+{
 	struct control *c = &state.control;
 
 	if (self.tid == 0)
@@ -68,23 +98,34 @@ static uint64_t emit(uint32_t wanted, struct boot_ns when, uint32_t nc, enum tra
 		atomic_fetch_add_explicit(&c->ctl->no_ring, 1, memory_order_release);
 		return 0;
 	}
-	struct ring_event e = {
-		.type = type,
-		.status = status,
-		.phase = phase,
-		.nc_idx = index == NO_CORE ? TRACE_NC_UNKNOWN : nc,
-		.thread_id = self.tid,
-		.timestamp_ns = when.ns,
-		.tracking_id = tracking,
-		.payload = payload,
-		.size = size,
-		.nrta_seq_id = self.seq,
-		.has_nrta_seq_id = self.seq != 0,
-		.wanted = wanted,
-	};
-	if (atomic_load_explicit(&c->owner[index][self.lane], memory_order_acquire) == self.tid)
-		return ring_emit_alone(&c->writers[index][self.lane], &e);
-	return ring_emit(&c->writers[index][0], &e);
+	if (atomic_load_explicit(&c->owner[index][self.lane], memory_order_acquire) == self.tid) {
+		struct ring_event e = ring_event_of(when, index, what);
+
+		/* For good: an owner changes only when its thread is gone. */
+		self.own = &c->writers[index][self.lane];
+		return ring_emit_alone(self.own, &e);
+	}
+	struct ring_event e = ring_event_of(when, index, what);
+
+	return ring_write(&c->writers[index][0], &e, false);
+}
+
+/* Inline, and the event built for each way apart: it then never lies in memory, where words that were stored
+ * by halves would have to be waited for. */
+static inline __attribute__((always_inline)) uint64_t emit(
+	struct boot_ns when, uint32_t nc, struct what what)
+{
+	uint32_t index = ring_index(nc);
+	struct ring_writer *own = self.own;
+
+	if (own && own->core_bits == (uint64_t)index << TRACK_CORE_SHIFT) {
+		struct ring_event e = ring_event_of(when, index, &what);
+
+		return ring_write_alone(own, &e);
+	}
+	return emit_anywhere(when, index,
+		&(const struct what){what.type, what.phase, what.status, what.wanted, what.tracking,
+			what.payload, what.size});
 }
 
 void trace_set_sequence(uint64_t seq)
@@ -99,8 +140,12 @@ struct trace_span trace_start_event(
 	struct trace_span span = {.nc = nc, .type = (uint16_t)type, .wanted = (uint8_t)wanted};
 
 	if (wanted)
-		span.tracking =
-			emit(wanted, clock_boot(), nc, type, TRACE_START, 0, 0, payload, size);
+		span.tracking = emit(clock_boot(), nc,
+			(struct what){.type = type,
+				.phase = TRACE_START,
+				.wanted = wanted,
+				.payload = payload,
+				.size = size});
 	return span;
 }
 
@@ -110,8 +155,9 @@ void trace_stop_event(
 	uint32_t wanted = span->wanted & trace_wanted(span->nc, span->type);
 
 	if (wanted)
-		(void)emit(wanted, clock_boot(), span->nc, (enum trace_type)span->type, TRACE_STOP,
-			span->tracking, status, payload, size);
+		(void)emit(clock_boot(), span->nc,
+			(struct what){(enum trace_type)span->type, TRACE_STOP, status, wanted,
+				span->tracking, payload, size});
 }
 
 void trace_instant(uint32_t nc, enum trace_type type, const void *payload, size_t size)
@@ -119,7 +165,12 @@ void trace_instant(uint32_t nc, enum trace_type type, const void *payload, size_
 	uint32_t wanted = trace_wanted(nc, type);
 
 	if (wanted)
-		(void)emit(wanted, clock_boot(), nc, type, TRACE_INSTANT, 0, 0, payload, size);
+		(void)emit(clock_boot(), nc,
+			(struct what){.type = type,
+				.phase = TRACE_INSTANT,
+				.wanted = wanted,
+				.payload = payload,
+				.size = size});
 }
 
 uint64_t trace_event_at(struct boot_ns when, uint32_t nc, enum trace_type type,
@@ -128,7 +179,9 @@ uint64_t trace_event_at(struct boot_ns when, uint32_t nc, enum trace_type type,
 {
 	uint32_t wanted = trace_wanted(nc, type);
 
-	return wanted ? emit(wanted, when, nc, type, phase, tracking, status, payload, size) : 0;
+	return wanted ? emit(when, nc,
+				(struct what){type, phase, status, wanted, tracking, payload, size})
+		      : 0;
 }
 
 /* ---- set-up ------------------------------------------------------------------------------- */
@@ -165,6 +218,7 @@ static void after_fork_in_child(void)
 	for (int who = 0; who < CTL_SUB_MAX; who++)
 		gate_set((enum ctl_subscriber)who, NULL);
 	self.tid = 0;
+	self.own = NULL;
 	state.forked = true;
 	kept_fd_close(&state.control.file);
 	trace_service_forget();

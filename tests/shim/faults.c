@@ -12,6 +12,8 @@
  *                                 `file N` at exit: how many calls there were
  *   NTRACE_FAULT_TRACE=1          shows on standard error where it happened
  *
+ * A program that finds the symbol faults_arm chooses the call itself, with NTRACE_FAULT=alloc:0.
+ *
  * Calls that take away (close, unlink, rmdir, munmap, free) never fail.  Calls that libc makes
  * within itself, such as the write of fflush, do not come by here.  Under AddressSanitizer
  * verify_asan_link_order=0 is needed.
@@ -21,6 +23,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -100,6 +103,23 @@ static bool fails(enum kind kind, const char *name, int error)
 	inside = false;
 	errno = error_wanted ? error_wanted : error;
 	return true;
+}
+
+EXPORT void faults_arm(unsigned long n, bool and_all_behind);
+EXPORT bool faults_happened(void);
+
+/* The n-th allocation from now on fails, perhaps all behind it as well; 0 = none. */
+void faults_arm(unsigned long n, bool and_all_behind)
+{
+	atomic_store(&calls[ALLOC], 0);
+	from_there_on = and_all_behind;
+	at = n ? n : ULONG_MAX;
+}
+
+/* Has one failed since? */
+bool faults_happened(void)
+{
+	return atomic_load(&calls[ALLOC]) >= at;
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
