@@ -19,6 +19,7 @@
 
 #define ANSWER_MS \
 	2000 /* its service thread looks at once; it may wait for a CPU, and allocates rings */
+#define SERVING_MS 500
 #define LEAVE_MS 1000
 
 void runtimes_close_copy(struct followed *f, int memfd)
@@ -76,7 +77,8 @@ static int ask(struct runtimes *r, struct followed *f)
 	int rc = ctl_reader_skip(f->reader);
 
 	if (rc == 0)
-		rc = attach_subscribe(&f->page, ctl_reader_fd(f->reader), r->ring_capacity);
+		rc = attach_subscribe(
+			&f->page, ctl_reader_fd(f->reader), r->ring_capacity, SERVING_MS);
 	if (rc == 0)
 		rc = attach_answer(&f->page, ANSWER_MS);
 	return rc;
