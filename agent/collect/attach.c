@@ -292,10 +292,7 @@ static int explain_open(pid_t pid, int error, char *why, size_t size)
 	case -ENOENT:
 	case -EPERM:
 	case -EACCES:
-		return say(why, size, pid, -EPERM,
-			"has closed the descriptor of its runtime's memory (%s): only root can "
-			"attach",
-			CTL_NAME);
+		return say(why, size, pid, -EPERM, ATTACH_CLOSED);
 	default:
 		return say(why, size, pid, error, "has a control file that cannot be opened: %s",
 			strerror(-error));

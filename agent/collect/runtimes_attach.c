@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/collect/attach.h"
 #include "agent/collect/runtimes_parts.h"
 #include "runtime/base/file.h"
 #include "runtime/trace/announce.h"
@@ -38,8 +39,7 @@ static const struct {
 	{-ENOTCONN, "has closed its Neuron runtime (nrt_close): attach when it has initialised it "
 		    "again"},
 	{-ETIMEDOUT, "does not answer: is it stopped (SIGSTOP, a debugger)?"},
-	{-EBADF, "has closed the descriptor of its runtime's memory (" CTL_NAME
-		 "), without which no events can be recorded: start it with `ntrace record`"},
+	{-EBADF, ATTACH_CLOSED},
 	{-ENOMEM, "cannot get memory for its events"},
 	{-ENOSPC, "cannot get memory for its events"},
 };
