@@ -5,7 +5,8 @@
  *
  * The file is found in /proc/PID/maps and opened through /proc/PID/fd, which works for processes in containers
  * too.  When the program has closed the descriptor, /proc/PID/map_files is tried, which the kernel allows root
- * alone, as the runtime itself does then.  The process is not trusted: nothing is opened that is not a memfd, or not the very file that is mapped.
+ * alone, as the runtime itself does then.  The process is not trusted: nothing is opened that is not a memfd, or
+ * not the very file that is mapped.
  */
 #ifndef NTRACE_COLLECT_ATTACH_H
 #define NTRACE_COLLECT_ATTACH_H

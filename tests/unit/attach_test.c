@@ -26,6 +26,7 @@
 #include "runtime/trace/attach.h"
 #include "runtime/trace/trace.h"
 #include "tests/shim/shim.h"
+#include "tests/unit/records_sink.h"
 #include "tests/unit/scratch.h"
 
 #define WANT(x)                                                                  \
@@ -480,37 +481,6 @@ static int count_records(void *ctx, const struct runtime_source *s, uint32_t nc,
 	return 0;
 }
 
-static bool wants_none(void *ctx, pid_t pid)
-{
-	(void)ctx;
-	(void)pid;
-	return false;
-}
-
-static int nothing(void *ctx, const struct runtime_source *s)
-{
-	(void)ctx;
-	(void)s;
-	return 0;
-}
-
-static int no_name(
-	void *ctx, const struct runtime_source *s, uint64_t id, const char *text, uint32_t len)
-{
-	(void)id;
-	(void)text;
-	(void)len;
-	return nothing(ctx, s);
-}
-
-static int no_threads(
-	void *ctx, const struct runtime_source *s, const struct rec_thread *rows, size_t count)
-{
-	(void)rows;
-	(void)count;
-	return nothing(ctx, s);
-}
-
 /* Everything that the process emitted is delivered or counted. */
 static void check_sums(const struct runtimes *r, const struct taken *t)
 {
@@ -536,8 +506,7 @@ static void check_sums(const struct runtimes *r, const struct taken *t)
 static bool follow_and_kill(uint64_t after)
 {
 	struct taken taken = {0};
-	struct runtimes_sink sink = {
-		wants_none, nothing, count_records, no_name, no_threads, &taken};
+	struct runtimes_sink sink = RECORDS_SINK(count_records, &taken);
 	uint64_t end = clock_boot().ns + PATIENCE_MS * 1000000ull;
 	struct attach_target target = ATTACH_NONE;
 	struct runtimes *r = NULL;

@@ -20,6 +20,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/trace/trace.h"
 #include "tests/shim/shim.h"
+#include "tests/unit/records_sink.h"
 #include "tests/unit/scratch.h"
 
 #define WANT(x)                                                                        \
@@ -169,42 +170,10 @@ static int attach_batch(void *ctx, const struct runtime_source *s, uint32_t nc, 
 	return on_batch(&seen, nc, lane, records, count);
 }
 
-static bool wants_none(void *ctx, pid_t pid)
-{
-	(void)ctx;
-	(void)pid;
-	return false;
-}
-
-static int attach_news(void *ctx, const struct runtime_source *s)
-{
-	(void)ctx;
-	(void)s;
-	return 0;
-}
-
-static int attach_name(
-	void *ctx, const struct runtime_source *s, uint64_t id, const char *text, uint32_t len)
-{
-	(void)id;
-	(void)text;
-	(void)len;
-	return attach_news(ctx, s);
-}
-
-static int attach_threads(
-	void *ctx, const struct runtime_source *s, const struct rec_thread *rows, size_t count)
-{
-	(void)rows;
-	(void)count;
-	return attach_news(ctx, s);
-}
-
 /* Once; 0, 1 when it was not possible (the service thread is stopped now and then), or 2. */
 static int attach_once(pid_t pid)
 {
-	struct runtimes_sink sink = {
-		wants_none, attach_news, attach_batch, attach_name, attach_threads, NULL};
+	struct runtimes_sink sink = RECORDS_SINK(attach_batch, NULL);
 	struct attach_target target;
 	struct runtimes *r = NULL;
 	char why[512] = "";
