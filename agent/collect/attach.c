@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/collect/threads.h"
@@ -34,7 +35,8 @@
 #define MAX_FILES \
 	16u /* control files of a process: its own, and those that it reads or has inherited */
 #define ENVIRON_BYTES (8u << 20)
-#define HEAD_WORDS 3u /* of struct ctl: magic, version, pid */
+#define HEAD_LOOKS 200
+#define HEAD_WORDS 3 /* of struct ctl: magic, version, pid */
 
 struct mapped {
 	uint64_t start, end, ino;
@@ -241,14 +243,29 @@ static int without_control(
 	return 0;
 }
 
+/* The magic number is written last, a moment after the file is mapped. */
+static void read_head(int memfd, uint32_t head[HEAD_WORDS])
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+	ssize_t n = 0;
+
+	for (int i = 0; i < HEAD_LOOKS && (n != HEAD_WORDS * sizeof(*head) || !head[0]); i++) {
+		if (i)
+			nanosleep(&moment, NULL);
+		memset(head, 0, HEAD_WORDS * sizeof(*head));
+		n = pread(memfd, head, HEAD_WORDS * sizeof(*head), 0);
+	}
+}
+
 /* Is this the process's own?  0; -ENOENT: another's. */
 static int check_own(const struct attach_target *t, char *why, size_t size)
 {
-	uint32_t head[HEAD_WORDS] = {0}, own;
+	uint32_t head[HEAD_WORDS], own;
 	char path[64];
 	unsigned levels;
 
-	if (pread(t->memfd, head, sizeof(head), 0) != (ssize_t)sizeof(head) || head[0] != CTL_MAGIC)
+	read_head(t->memfd, head);
+	if (head[0] != CTL_MAGIC)
 		return say(why, size, t->pid, -EPROTO,
 			"has a control file that is not one of a Neuron runtime of ours");
 	if (head[1] != CTL_VERSION)
@@ -275,10 +292,7 @@ static int explain_open(pid_t pid, int error, char *why, size_t size)
 	case -ENOENT:
 	case -EPERM:
 	case -EACCES:
-		return say(why, size, pid, -EPERM,
-			"has closed the descriptor of its runtime's memory (%s): only root can "
-			"attach",
-			CTL_NAME);
+		return say(why, size, pid, -EPERM, ATTACH_CLOSED);
 	default:
 		return say(why, size, pid, error, "has a control file that cannot be opened: %s",
 			strerror(-error));

@@ -5,7 +5,8 @@
  *
  * The file is found in /proc/PID/maps and opened through /proc/PID/fd, which works for processes in containers
  * too.  When the program has closed the descriptor, /proc/PID/map_files is tried, which the kernel allows root
- * alone.  The process is not trusted: nothing is opened that is not a memfd, or not the very file that is mapped.
+ * alone, as the runtime itself does then.  The process is not trusted: nothing is opened that is not a memfd, or
+ * not the very file that is mapped.
  */
 #ifndef NTRACE_COLLECT_ATTACH_H
 #define NTRACE_COLLECT_ATTACH_H
@@ -13,6 +14,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+/* What is said of a program that closed the descriptor; the runtime can open the file anew if it is root's. */
+#define ATTACH_CLOSED                                                                              \
+	"has closed the descriptor of its runtime's memory (ntrace-ctl), without which no events " \
+	"can be recorded: start it with `ntrace record`"
 
 struct attach_target {
 	pid_t pid;

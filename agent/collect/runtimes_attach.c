@@ -13,12 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/collect/attach.h"
 #include "agent/collect/runtimes_parts.h"
 #include "runtime/base/file.h"
 #include "runtime/trace/announce.h"
 
 #define ANSWER_MS \
 	2000 /* its service thread looks at once; it may wait for a CPU, and allocates rings */
+#define SERVING_MS 500
 #define LEAVE_MS 1000
 
 void runtimes_close_copy(struct followed *f, int memfd)
@@ -37,8 +39,7 @@ static const struct {
 	{-ENOTCONN, "has closed its Neuron runtime (nrt_close): attach when it has initialised it "
 		    "again"},
 	{-ETIMEDOUT, "does not answer: is it stopped (SIGSTOP, a debugger)?"},
-	{-EBADF, "has closed the descriptor of its runtime's memory (" CTL_NAME
-		 "), without which no events can be recorded: start it with `ntrace record`"},
+	{-EBADF, ATTACH_CLOSED},
 	{-ENOMEM, "cannot get memory for its events"},
 	{-ENOSPC, "cannot get memory for its events"},
 };
@@ -76,7 +77,8 @@ static int ask(struct runtimes *r, struct followed *f)
 	int rc = ctl_reader_skip(f->reader);
 
 	if (rc == 0)
-		rc = attach_subscribe(&f->page, ctl_reader_fd(f->reader), r->ring_capacity);
+		rc = attach_subscribe(
+			&f->page, ctl_reader_fd(f->reader), r->ring_capacity, SERVING_MS);
 	if (rc == 0)
 		rc = attach_answer(&f->page, ANSWER_MS);
 	return rc;

@@ -36,6 +36,12 @@ void attach_ring(_Atomic uint32_t *word)
 	wake(word);
 }
 
+void attach_set(_Atomic uint32_t *word, uint32_t value)
+{
+	atomic_store(word, value);
+	wake(word);
+}
+
 void attach_sleep(const _Atomic uint32_t *word, uint32_t seen, int ms)
 {
 	struct timespec limit = {ms / 1000, ms % 1000 * 1000000L};
@@ -81,8 +87,7 @@ void attach_serve(struct ctl *ctl)
 	if (request == atomic_load(&m->answered))
 		return;
 	atomic_store(&m->answer, request % 2 ? subscribe(m) : unsubscribe());
-	atomic_store(&m->answered, request);
-	wake(&m->answered);
+	attach_set(&m->answered, request);
 }
 
 void attach_forget(void)
@@ -115,7 +120,7 @@ static void ask(struct attach_page *p, uint32_t request)
 	attach_ring(&p->ctl->mail.bell);
 }
 
-int attach_subscribe(struct attach_page *p, int fd, uint32_t records)
+int attach_subscribe(struct attach_page *p, int fd, uint32_t records, int ms)
 {
 	void *at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	struct ctl_mailbox *m;
@@ -125,6 +130,8 @@ int attach_subscribe(struct attach_page *p, int fd, uint32_t records)
 		return -errno;
 	p->ctl = at;
 	m = &p->ctl->mail;
+	if (!atomic_load(&m->serving))
+		attach_sleep(&m->serving, 0, ms);
 	if (!atomic_load(&m->serving))
 		return -ENOTCONN;
 	atomic_store(&m->records, records);

@@ -24,6 +24,8 @@
 
 /* Adds 1 and wakes everybody who waits for the word. */
 void attach_ring(_Atomic uint32_t *word);
+/* Gives the word a value and wakes. */
+void attach_set(_Atomic uint32_t *word, uint32_t value);
 /* Sleeps until the word is not `seen` any more, it is rung, or ms have passed; -1: no limit.  May return early. */
 void attach_sleep(const _Atomic uint32_t *word, uint32_t seen, int ms);
 
@@ -47,8 +49,8 @@ struct attach_page {
 };
 
 /* Maps the page and asks for all events, `records` per core (0 = default).  The page is not trusted.  0 or -errno;
- * -ENOTCONN: nobody serves there.  In any case attach_close afterwards, before fd is closed. */
-int attach_subscribe(struct attach_page *p, int fd, uint32_t records);
+ * -ENOTCONN: nobody serves there, nor does within ms (nrt_init is just making the thread).  In any case attach_close afterwards, before fd is closed. */
+int attach_subscribe(struct attach_page *p, int fd, uint32_t records, int ms);
 /* Asks for no more.  Harmless when nothing was asked for. */
 void attach_unsubscribe(struct attach_page *p);
 /* Waits at most ms for the answer to the last of these.  0, what the runtime met, or -ETIMEDOUT. */

@@ -7,8 +7,11 @@
  */
 #include "runtime/trace/control.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -249,6 +252,42 @@ int control_agent_lives(const struct control *c)
 	if (fcntl(c->file.fd, F_GETLK, &lock) < 0)
 		return -errno;
 	return lock.l_type != F_UNLCK;
+}
+
+/* The link of /proc/self/map_files that covers an address.  Neighbours of one file are one mapping. */
+static int open_mapping(const void *address)
+{
+	uintptr_t at = (uintptr_t)address, start, end;
+	DIR *dir = opendir("/proc/self/map_files");
+	int fd = -EBADF;
+
+	for (struct dirent *e; dir && fd < 0 && (e = readdir(dir));)
+		if (sscanf(e->d_name, "%" SCNxPTR "-%" SCNxPTR, &start, &end) == 2 && start <= at &&
+			at < end)
+			fd = openat(dirfd(dir), e->d_name, O_RDWR | O_CLOEXEC);
+	if (dir)
+		(void)closedir(dir);
+	return fd;
+}
+
+int control_reopen(struct control *c)
+{
+	struct kept_fd again, was = c->file;
+	int fd, rc;
+
+	if (kept_fd_valid(&c->file))
+		return 0;
+	fd = open_mapping(c->ctl);
+	rc = fd < 0 ? -EBADF : kept_fd_adopt(&again, fd);
+	if (rc < 0)
+		return -EBADF;
+	if (again.ino != was.ino || again.dev_major != was.dev_major ||
+		again.dev_minor != was.dev_minor) {
+		kept_fd_close(&again);
+		return -EBADF;
+	}
+	c->file = again;
+	return 0;
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */

@@ -56,6 +56,9 @@ int control_grow_ring(struct control *c, uint32_t index, uint32_t lane);
 int control_tend(struct control *c, uint32_t most);
 /* Does another process hold the agent's lock on the file?  1, 0, -EBADF: the descriptor is closed, other -errno. */
 int control_agent_lives(const struct control *c);
+/* Opens the file anew when the program has closed the descriptor, through its mapping, which the kernel allows root
+ * alone.  0 (also when it is open) or -EBADF. */
+int control_reopen(struct control *c);
 /* Appends a name.  0, or -ENOSPC (counted) when the log is full. */
 int control_add_name(struct control *c, uint64_t id, const char *text, uint32_t len);
 

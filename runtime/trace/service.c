@@ -282,7 +282,7 @@ static int spawn(void)
 	atomic_store(&service.ending, false);
 	rc = make_thread(ctl);
 	if (rc == 0)
-		atomic_store(&ctl->mail.serving, 1);
+		attach_set(&ctl->mail.serving, 1);
 	service.running = rc == 0;
 	return rc;
 }

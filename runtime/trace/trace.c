@@ -436,6 +436,8 @@ int trace_agent_lives(void)
 
 	pthread_mutex_lock(&state.lock);
 	if (state.open)
+		rc = control_reopen(&state.control);
+	if (rc == 0)
 		rc = control_agent_lives(&state.control);
 	pthread_mutex_unlock(&state.lock);
 	return rc;

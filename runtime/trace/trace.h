@@ -120,7 +120,8 @@ void trace_unsubscribe(enum ctl_subscriber who);
 /* The control page, where a service thread and agents meet; NULL before trace_open. */
 struct ctl *trace_ctl(void);
 
-/* Does a process hold the agent's lock on the control file?  1, 0; -EBADF: the program has closed our descriptor. */
+/* Does a process hold the agent's lock on the control file?  1, 0; -EBADF: the program has closed our descriptor, and
+ * it cannot be had again. */
 int trace_agent_lives(void);
 
 /* A duplicate of the control file's descriptor, close-on-exec, the caller's to close; or -errno. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace_stress_test.c - everything at once: writers, readers, subscribers that come and go, forks, signals.
+ * trace_stress_test.c - everything at once: writers, readers, subscribers and agents that come and go, forks, signals.
  *
  * For ThreadSanitizer as much as for the counts.  It runs in a child, for the state is one per process.
  */
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,9 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/collect/attach.h"
+#include "agent/collect/runtimes.h"
 #include "runtime/base/clock.h"
 #include "runtime/trace/trace.h"
 #include "tests/shim/shim.h"
+#include "tests/unit/records_sink.h"
 #include "tests/unit/scratch.h"
 
 #define WANT(x)                                                                        \
@@ -153,19 +158,86 @@ static void *fork_often(void *arg)
 	return arg;
 }
 
+/* ---- who attaches ---------------------------------------------------------------------------- */
+
+static int attach_batch(void *ctx, const struct runtime_source *s, uint32_t nc, uint32_t lane,
+	const struct trace_record *records, size_t count)
+{
+	uint64_t seen = 0;
+
+	(void)ctx;
+	(void)s;
+	return on_batch(&seen, nc, lane, records, count);
+}
+
+/* Once; 0, 1 when it was not possible (the service thread is stopped now and then), or 2. */
+static int attach_once(pid_t pid)
+{
+	struct runtimes_sink sink = RECORDS_SINK(attach_batch, NULL);
+	struct attach_target target;
+	struct runtimes *r = NULL;
+	char why[512] = "";
+	int rc = attach_find(pid, &target, why, sizeof(why));
+
+	if (rc == 0 && runtimes_open(1, 2, &sink, &r) < 0)
+		rc = -ENOMEM;
+	if (rc == 0) {
+		rc = runtimes_attach(r, pid, target.memfd, why, sizeof(why));
+		target.memfd = -1;
+	}
+	for (int i = 0; i < 20 && rc == 0; i++)
+		rc = runtimes_poll(r, false) < 0 ? -EIO : 0;
+	if (rc == 0)
+		runtimes_disable(r);
+	if (rc == 0 && (runtimes_poll(r, true) < 0 || runtimes_failed(r)))
+		rc = -EIO;
+	runtimes_close(r);
+	attach_target_close(&target);
+	return rc == 0 ? 0 : rc == -ENOTCONN || rc == -ETIMEDOUT ? 1 : 2;
+}
+
+/* A process of its own, until the other end of the pipe is closed.  Exits with 0 when it was attached and all that
+ * it read was whole. */
+static pid_t start_attaching(int to[2])
+{
+	pid_t pid, parent = getpid();
+	unsigned attached = 0;
+
+	if (pipe(to) < 0)
+		return -1;
+	fflush(NULL);
+	pid = fork();
+	if (pid)
+		return pid;
+	close(to[1]);
+	for (struct pollfd p = {.fd = to[0], .events = POLLIN}; poll(&p, 1, 0) == 0;) {
+		int rc = attach_once(parent);
+
+		if (rc > 1)
+			_exit(2);
+		attached += rc == 0;
+	}
+	_exit(attached == 0 ? 3 : torn != 0);
+}
+
 static int everything(void *arg)
 {
 	struct sigaction action = {.sa_handler = on_signal};
 	uint64_t emitted, delivered, seen = 0;
 	pthread_t writers[WRITERS], others[4];
 	struct ctl_reader *r = NULL;
+	int to_agent[2], status = -1;
 	void *result;
+	pid_t agent;
 
 	(void)arg;
+	WANT(trace_open() == 0);
+	agent = start_attaching(to_agent);
+	WANT(agent > 0);
 	sigaction(SIGUSR1, &action, NULL);
 	for (uint32_t nc = 0; nc < CORES; nc++)
 		trace_core_touch(nc);
-	WANT(trace_subscribe(CTL_SUB_AGENT, NULL, 1) == 0); /* the smallest ring */
+	WANT(trace_subscribe(CTL_SUB_INSPECT, NULL, 1) == 0); /* the smallest ring */
 	atomic_store(&at_work, WRITERS);
 	for (uintptr_t i = 0; i < WRITERS; i++)
 		WANT(pthread_create(&writers[i], NULL, write_spans, (void *)i) == 0);
@@ -180,10 +252,12 @@ static int everything(void *arg)
 		pthread_join(others[i], &result);
 		WANT(result == NULL);
 	}
+	close(to_agent[1]);
+	WANT(waitpid(agent, &status, 0) == agent && status == 0);
 	trace_service_stop();
 	WANT(torn == 0);
 	/* A reader that comes when all is over: every event is one of the terms. */
-	WANT(ctl_reader_open(trace_control_fd(), CTL_SUB_AGENT, &r) == 0);
+	WANT(ctl_reader_open(trace_control_fd(), CTL_SUB_INSPECT, &r) == 0);
 	while (ctl_reader_poll(r, false, clock_boot().ns, on_batch, NULL, &seen) > 0)
 		continue;
 	WANT(balanced(r, &emitted, &delivered));
@@ -193,7 +267,9 @@ static int everything(void *arg)
 	return 0;
 }
 
-TEST("trace: writers, readers, subscribers, forks and signal handlers at once: the sums are right",
+TEST("trace: writers, readers, subscribers, an agent that attaches, forks and signal handlers at "
+     "once: the sums are "
+     "right",
 	"[trace]")
 {
 	CHECK_EQ(scratch_child(everything, NULL), 0);
