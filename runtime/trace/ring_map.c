@@ -63,7 +63,7 @@ int ctl_reader_open(int fd, enum ctl_subscriber who, struct ctl_reader **ret_rea
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct ctl_reader *r;
 	struct kept_fd file;
-	uint64_t size;
+	uint64_t size = 0;
 	int rc;
 
 	if (seals < 0 || !(seals & F_SEAL_SHRINK))
