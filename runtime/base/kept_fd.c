@@ -39,15 +39,20 @@ int kept_fd_adopt(struct kept_fd *k, int fd)
 
 int kept_fd_know(struct kept_fd *k, int fd)
 {
+	int rc = kept_fd_learn(k, fd);
+
+	if (rc < 0)
+		(void)close(fd);
+	return rc;
+}
+
+int kept_fd_learn(struct kept_fd *k, int fd)
+{
 	struct statx st;
 
 	k->fd = -1;
-	if (identify(fd, &st) < 0) {
-		int rc = -errno;
-
-		(void)close(fd);
-		return rc;
-	}
+	if (identify(fd, &st) < 0)
+		return -errno;
 	k->fd = fd;
 	k->dev_major = st.stx_dev_major;
 	k->dev_minor = st.stx_dev_minor;

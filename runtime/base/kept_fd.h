@@ -22,6 +22,8 @@ struct kept_fd {
 int kept_fd_adopt(struct kept_fd *k, int fd);
 /* The same, but fd stays where it is: for a file that minds the close of a duplicate. */
 int kept_fd_know(struct kept_fd *k, int fd);
+/* Only learns which file it is: fd is the caller's until this gave 0, and then k's.  0 or -errno. */
+int kept_fd_learn(struct kept_fd *k, int fd);
 /* Is the number still our file?  Asks the kernel alone, never who serves the file system. */
 bool kept_fd_valid(const struct kept_fd *k);
 /* Closes it when it is still ours.  Async-signal-safe. */

@@ -19,7 +19,9 @@
 
 #define BUSY_MS 1 /* between looks, while events come into a ring that can grow */
 #define IDLE_MS 10
-#define MANY_EVENTS 1000u /* between two looks: with fewer a lane of one's own saves nothing */
+#define MANY_EVENTS 1000u /* to know their rate by */
+#define MANY_NS 10000u	  /* per event; with fewer a lane of one's own saves nothing */
+#define RATE_NS 10000000u /* over which the rate is measured at least when they are not so many */
 #define SAMPLE 64u	  /* newest records that are looked at */
 #define SAMPLE_SHARE 8u	  /* of them, by one thread: it gets a lane */
 
@@ -125,6 +127,7 @@ static int add_lane(struct control *c, uint32_t index, uint32_t lane, uint32_t c
 	w->capacity = capacity;
 	w->lane_bits = (uint64_t)lane << TRACK_LANE_SHIFT;
 	w->core_bits = (uint64_t)index << TRACK_CORE_SHIFT;
+	c->records[index] += capacity;
 
 	entry->nc_idx = index == TRACE_MAX_NC ? TRACE_NC_UNKNOWN : index;
 	entry->lane = lane;
@@ -151,6 +154,15 @@ static bool lives(uint32_t tid)
 	return syscall(SYS_tgkill, getpid(), tid, 0) == 0 || errno != ESRCH;
 }
 
+/* What a lane of one thread begins with: all of them take no more than the first. */
+static uint32_t lane_capacity(const struct control *c, uint32_t index)
+{
+	uint32_t first = c->writers[index][0].capacity, part = first / CTL_MAX_LANES;
+	uint32_t least = first < RING_MIN_CAPACITY ? first : RING_MIN_CAPACITY;
+
+	return part > least ? part : least;
+}
+
 int control_own_lane(struct control *c, uint32_t index, uint32_t tid)
 {
 	uint32_t lane = control_lane(tid), owner = atomic_load(&c->owner[index][lane]);
@@ -161,7 +173,7 @@ int control_own_lane(struct control *c, uint32_t index, uint32_t tid)
 		return -ERANGE;
 	if (owner && (owner == tid || lives(owner)))
 		return owner == tid ? 0 : -EBUSY;
-	rc = add_lane(c, index, lane, c->writers[index][0].capacity);
+	rc = add_lane(c, index, lane, lane_capacity(c, index));
 	if (rc == 0)
 		atomic_store_explicit(&c->owner[index][lane], tid, memory_order_release);
 	return rc;
@@ -181,6 +193,8 @@ int control_grow_ring(struct control *c, uint32_t index, uint32_t lane)
 	if (!watch->segment) {
 		watch->segment_offset = c->file_bytes;
 		watch->segment = grow(c, ring_segment_bytes(w->capacity, epoch), &rc);
+		if (rc == 0)
+			c->records[index] += (uint64_t)w->capacity << (epoch - 1);
 	}
 	if (rc == 0 && lane)
 		ring_double_later(w, watch->segment, watch->segment_offset);
@@ -210,31 +224,48 @@ static void spread(struct control *c, uint32_t index)
 	}
 }
 
+/* Do so many events come that a lane of one's own saves something? */
+static bool are_many(struct control_watch *watch, uint64_t head, uint64_t now_ns)
+{
+	uint64_t came = head - watch->rate_head, ns = now_ns - watch->rate_ns;
+	bool many = came >= MANY_EVENTS && came >= ns / MANY_NS;
+
+	if (many || ns >= RATE_NS) {
+		watch->rate_head = head;
+		watch->rate_ns = now_ns;
+	}
+	return many;
+}
+
 /* One ring.  Returns ms until the next look. */
-static int tend_ring(struct control *c, uint32_t index, uint32_t lane, uint32_t most)
+static int tend_ring(
+	struct control *c, uint32_t index, uint32_t lane, uint32_t wish, uint64_t now_ns)
 {
 	struct ring_writer *w = &c->writers[index][lane];
 	struct control_watch *watch = &c->watch[index][lane];
 	uint64_t head = atomic_load(&w->head->head) & RING_POS_MASK;
 	uint64_t came = head - watch->head, holds = (uint64_t)w->capacity << epoch_of(w);
-	bool can_grow = holds < most && epoch_of(w) + 1 < RING_SEGMENTS;
+	bool can_grow = holds < wish && epoch_of(w) + 1 < RING_SEGMENTS &&
+			(watch->segment || c->records[index] + holds <= 2 * (uint64_t)wish);
 
 	watch->head = head;
 	if (can_grow && head >= holds / 2 && control_grow_ring(c, index, lane) == 0)
-		can_grow = 2 * holds < most;
-	if (lane == 0 && came >= MANY_EVENTS && index != TRACE_MAX_NC)
+		can_grow = 2 * holds < wish;
+	if (lane == 0 && index != TRACE_MAX_NC && are_many(watch, head, now_ns))
 		spread(c, index);
 	return can_grow && came ? BUSY_MS : IDLE_MS;
 }
 
-int control_tend(struct control *c, uint32_t most)
+int control_tend(struct control *c, const uint32_t wishes[TRACE_MAX_NC + 1], uint64_t now_ns)
 {
 	int next = IDLE_MS;
 
 	for (uint32_t i = 0; i <= TRACE_MAX_NC; i++)
 		for (uint32_t lane = 0; lane < CTL_MAX_LANES && c->writers[i][0].head; lane++) {
-			int ms = c->writers[i][lane].head ? tend_ring(c, i, lane, most) : next;
+			int ms = next;
 
+			if (c->writers[i][lane].head)
+				ms = tend_ring(c, i, lane, wishes[i], now_ns);
 			if (ms < next)
 				next = ms;
 		}

@@ -15,8 +15,10 @@
 
 /* What control_tend remembers of a ring. */
 struct control_watch {
-	uint64_t head; /* at the last look */
-	void *segment; /* mapped, but writers were too quick to begin with it; and where */
+	uint64_t head;	    /* at the last look */
+	uint64_t rate_head; /* since when events are counted for their rate */
+	uint64_t rate_ns;   /* and since which time */
+	void *segment;	    /* mapped, but writers were too quick to begin with it; and where */
 	uint64_t segment_offset;
 };
 
@@ -28,6 +30,7 @@ struct control {
 	/* Index: core, or TRACE_MAX_NC for events of no core; lane. */
 	struct ring_writer writers[TRACE_MAX_NC + 1][CTL_MAX_LANES];
 	struct control_watch watch[TRACE_MAX_NC + 1][CTL_MAX_LANES];
+	uint64_t records[TRACE_MAX_NC + 1];	  /* that there is memory for, in all lanes */
 	_Atomic uint32_t ready[TRACE_MAX_NC + 1]; /* is lane 0 there? */
 	/* Kernel's id of the one thread that writes to the lane, which is control_lane of it; 0 = none. */
 	_Atomic uint32_t owner[TRACE_MAX_NC + 1][CTL_MAX_LANES];
@@ -45,15 +48,17 @@ static inline uint32_t control_lane(uint32_t tid)
 {
 	return 1 + tid % (CTL_MAX_LANES - 1);
 }
-/* Gives the thread its lane.  -EBUSY: another one that lives has it.  -ERANGE: of no core, which has no lanes. */
+/* Gives the thread its lane, which begins with an eighth of what the first one began with, but at least
+ * RING_MIN_CAPACITY.  -EBUSY: another one that lives has it.  -ERANGE: of no core, which has no lanes. */
 int control_own_lane(struct control *c, uint32_t index, uint32_t tid);
 /* Doubles a ring; one of a single thread when it emits next. */
 int control_grow_ring(struct control *c, uint32_t index, uint32_t lane);
 /*
- * Looks at every ring: those that are half full double, up to `most` records; threads that write much to lane 0
- * get their own.  Returns the ms until the next look.
+ * Looks at every ring: those that are half full double; threads that write much to lane 0 get their own.
+ * wishes: records to be kept of each index, 0 = none.  A lane grows up to the wish, and all lanes of an index
+ * together up to twice the wish.  now_ns: BOOTTIME.  Returns the ms until the next look.
  */
-int control_tend(struct control *c, uint32_t most);
+int control_tend(struct control *c, const uint32_t wishes[TRACE_MAX_NC + 1], uint64_t now_ns);
 /* Does another process hold the agent's lock on the file?  1, 0, -EBADF: the descriptor is closed, other -errno. */
 int control_agent_lives(const struct control *c);
 /* Opens the file anew when the program has closed the descriptor, through its mapping, which the kernel allows root

@@ -3,8 +3,13 @@
  * event_store.c - queues of records, put into the order of time and cut to length when they are written.
  *
  * A ring delivers records in the order of their emission.  Device runs are emitted behind their time, and a
- * core may have several rings, so a queue is sorted before use, which is a look at each record when nothing is
- * out of order.  A start and its stop of equal times keep their order through their numbers.
+ * core may have several rings, so what was added since the last time is sorted before use and merged with what
+ * was waiting.  That looks at the new records, and at those of the old ones that are younger than the oldest new
+ * one: a program that takes a few events at a time does not pay for the many that wait.  A start and its stop
+ * of equal times keep their order through their numbers.
+ *
+ * A queue is cut whenever it is a quarter longer than it may be.  The newest of all are among the newest of any part,
+ * so it does not matter that records of another ring are still to come.
  */
 #include "runtime/trace/event_store.h"
 
@@ -22,9 +27,8 @@
 
 struct queue {
 	struct trace_record *records;
-	size_t at, end, room; /* records[at..end) are waiting */
-	bool sorted;
-	size_t taken; /* by the write in progress */
+	size_t at, sorted, end, room; /* records[at..end) are waiting, [at..sorted) in order */
+	size_t taken;		      /* by the write in progress */
 };
 
 struct event_store {
@@ -68,7 +72,7 @@ uint64_t event_store_dropped(const struct event_store *s)
 
 /* ---- records in --------------------------------------------------------------------------- */
 
-/* Room for more records behind the last; the front is used again when most of it is free. */
+/* Room for more records behind the last; the front is used again when it is worth moving the rest. */
 static int make_room(struct queue *q, size_t more)
 {
 	size_t count = q->end - q->at, room = q->room ? q->room : FIRST_ROOM;
@@ -76,8 +80,9 @@ static int make_room(struct queue *q, size_t more)
 
 	if (q->room - q->end >= more)
 		return 0;
-	if (q->at > 0 && q->room - count >= more && q->at >= count) {
-		memcpy(q->records, q->records + q->at, count * sizeof(*q->records));
+	if (q->at > 0 && q->room - count >= more && q->at >= count / 4) {
+		memmove(q->records, q->records + q->at, count * sizeof(*q->records));
+		q->sorted -= q->at;
 		q->at = 0;
 		q->end = count;
 		return 0;
@@ -92,15 +97,80 @@ static int make_room(struct queue *q, size_t more)
 	return 0;
 }
 
-static int append(struct queue *q, const struct trace_record *records, size_t count)
+static int by_time(const void *a, const void *b)
 {
-	int rc = make_room(q, count);
+	const struct trace_record *x = a, *y = b;
 
+	if (x->timestamp_ns != y->timestamp_ns)
+		return x->timestamp_ns < y->timestamp_ns ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Sorts what was added; says whether it was in order and is to stay where it is. */
+static bool sort_added(struct queue *q)
+{
+	size_t i = q->sorted + 1;
+
+	while (i < q->end && by_time(&q->records[i - 1], &q->records[i]) <= 0)
+		i++;
+	if (i < q->end)
+		qsort(q->records + q->sorted, q->end - q->sorted, sizeof(*q->records), by_time);
+	return q->sorted == q->at ||
+	       by_time(&q->records[q->sorted - 1], &q->records[q->sorted]) <= 0;
+}
+
+/* Brings the queue into order.  0, or -ENOMEM: it is as it was, but for what was added being in order. */
+static int sort(struct queue *q)
+{
+	size_t added = q->end - q->sorted, old = q->sorted, to = q->end;
+	struct trace_record *copy;
+
+	if (added == 0)
+		return 0;
+	if (!sort_added(q)) {
+		copy = malloc(added * sizeof(*copy));
+		if (!copy)
+			return -ENOMEM;
+		memcpy(copy, q->records + q->sorted, added * sizeof(*copy));
+		/* From the end; what is old and older than all that was added does not move. */
+		while (added) {
+			if (old > q->at && by_time(&q->records[old - 1], &copy[added - 1]) > 0)
+				q->records[--to] = q->records[--old];
+			else
+				q->records[--to] = copy[--added];
+		}
+		free(copy);
+	}
+	q->sorted = q->end;
+	return 0;
+}
+
+/* In order, and no longer than it may be.  0 or -ENOMEM. */
+static int settle(struct event_store *s, struct queue *q)
+{
+	int rc = sort(q);
+	uint64_t count = q->end - q->at;
+
+	if (rc == 0 && count > s->max) {
+		q->at += count - s->max;
+		s->dropped += count - s->max;
+	}
+	return rc;
+}
+
+static int append(
+	struct event_store *s, struct queue *q, const struct trace_record *records, size_t count)
+{
+	int rc = 0;
+
+	if (q->end - q->at >= s->max + s->max / 4)
+		rc = settle(s, q);
+	if (rc == 0)
+		rc = make_room(q, count);
 	if (rc < 0)
 		return rc;
 	memcpy(q->records + q->end, records, count * sizeof(*records));
 	q->end += count;
-	q->sorted = false;
 	return 0;
 }
 
@@ -109,7 +179,7 @@ int event_store_add(
 {
 	struct event_store *s = ctx;
 	struct queue *q = &s->queues[nc_idx < TRACE_MAX_NC ? nc_idx : TRACE_MAX_NC];
-	int rc = append(q, records, count);
+	int rc = append(s, q, records, count);
 
 	(void)lane;
 	if (rc < 0) {
@@ -122,44 +192,11 @@ int event_store_add(
 
 int event_store_add_late(struct event_store *s)
 {
-	int rc = s->late.count ? append(s->late.queue, s->late.records, s->late.count) : 0;
+	int rc = s->late.count ? append(s, s->late.queue, s->late.records, s->late.count) : 0;
 
 	if (rc == 0)
 		s->late.count = 0;
 	return rc;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct trace_record *x = a, *y = b;
-
-	if (x->timestamp_ns != y->timestamp_ns)
-		return x->timestamp_ns < y->timestamp_ns ? -1 : 1;
-	return (x->id > y->id) - (x->id < y->id);
-}
-
-static void sort(struct queue *q)
-{
-	bool ordered = true;
-
-	for (size_t i = q->at + 1; i < q->end && ordered; i++)
-		ordered = by_time(&q->records[i - 1], &q->records[i]) <= 0;
-	if (!ordered)
-		qsort(q->records + q->at, q->end - q->at, sizeof(*q->records), by_time);
-	q->sorted = true;
-}
-
-/* Only now is known which are the oldest: rings of one core come one after the other. */
-static void settle(struct event_store *s, struct queue *q)
-{
-	uint64_t count = q->end - q->at;
-
-	if (!q->sorted)
-		sort(q);
-	if (count <= s->max)
-		return;
-	q->at += count - s->max;
-	s->dropped += count - s->max;
 }
 
 /* ---- names -------------------------------------------------------------------------------- */
@@ -233,7 +270,9 @@ int event_store_write(struct event_store *s, int32_t nc, uint64_t limit, struct 
 
 	for (uint32_t i = 0; i < QUEUES; i++) {
 		q = &s->queues[i];
-		settle(s, q);
+		rc = settle(s, q);
+		if (rc < 0)
+			return rc;
 		if (q->at == q->end || (nc != EVENT_STORE_ALL_NC && i != (uint32_t)nc))
 			continue;
 		q->taken = 0;

@@ -2,7 +2,7 @@
 /*
  * event_store.h - what a fetch has taken out of the rings and not given away yet, and names by their ids.
  *
- * A queue per core, and one for events of no core, each cut at a write to what the capture keeps: the oldest go.
+ * A queue per core, and one for events of no core, each cut to what the capture keeps: the oldest go.
  * One thread at a time.
  */
 #ifndef NTRACE_TRACE_EVENT_STORE_H
@@ -33,7 +33,7 @@ int event_store_add_late(struct event_store *s);
  * name is added. */
 const char *event_store_name(void *ctx, uint64_t id, size_t *ret_len);
 
-/* Records that went because their queue was too long, up to the last write. */
+/* Records that went because their queue was too long; exact after a write. */
 uint64_t event_store_dropped(const struct event_store *s);
 
 /*

@@ -222,8 +222,9 @@ struct ctl_reader; /* one process's control file, mapped read-only; one thread a
 
 /*
  * Opens a control file for a subscriber: records that it did not want are not delivered but counted
- * `filtered`.  Takes ownership of fd on success.  -EPROTO: not such a file, other
- * version, or not sealed against shrinking; -errno otherwise.
+ * `filtered`.  Takes ownership of fd on success; it stays where it is, and is not
+ * used when another file has come to its number.  -EPROTO: not such a file, other version, or not sealed against
+ * shrinking; -errno otherwise.
  */
 int ctl_reader_open(int fd, enum ctl_subscriber who, struct ctl_reader **ret_reader);
 void ctl_reader_close(struct ctl_reader *r);
@@ -254,7 +255,8 @@ typedef int (*ring_name_fn)(void *ctx, uint64_t id, const char *text, uint32_t l
  * now_ns: BOOTTIME.  Returns the number of records delivered or what a callback returned.
  *
  * One call passes at most 2^20 positions of all rings; the rest is `unread` and the next call's.
- * -EPROTO, from then on always: the memory or its counters are not what a writer leaves.
+ * -EPROTO, from then on always: the memory or its counters are not what a writer leaves.  -EBADF: the descriptor
+ * was closed, and there are rings that it was needed for.
  */
 long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batch_fn on_batch,
 	ring_name_fn on_name, void *ctx);

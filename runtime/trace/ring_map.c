@@ -4,7 +4,8 @@
  *
  * The other process may be broken or hostile.  What it wrote is copied before it is looked at;
  * offsets, capacities and lengths must lie within the file as fstat measures it, and nothing may lie where
- * something else does.
+ * something else does.  In a program that reads its own events the descriptor may be closed by others, and the
+ * number come to mean a file of theirs: it is a kept one.
  */
 #include "runtime/trace/ring_reader_parts.h"
 
@@ -16,11 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int file_size(int fd, uint64_t *ret)
+static int file_size(const struct kept_fd *file, uint64_t *ret)
 {
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
+	if (!kept_fd_valid(file))
+		return -EBADF;
+	if (fstat(file->fd, &st) < 0)
 		return -errno;
 	*ret = (uint64_t)st.st_size;
 	return 0;
@@ -51,7 +54,7 @@ static int check_control(struct ctl_reader *r, uint64_t size)
 		size - names < CTL_NAMES_BYTES)
 		return -EPROTO;
 	r->names_offset = names;
-	r->names = map_part(r->fd, names, CTL_NAMES_BYTES);
+	r->names = map_part(r->file.fd, names, CTL_NAMES_BYTES);
 	return r->names ? 0 : -ENOMEM;
 }
 
@@ -59,12 +62,15 @@ int ctl_reader_open(int fd, enum ctl_subscriber who, struct ctl_reader **ret_rea
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct ctl_reader *r;
-	uint64_t size;
+	struct kept_fd file;
+	uint64_t size = 0;
 	int rc;
 
 	if (seals < 0 || !(seals & F_SEAL_SHRINK))
 		return -EPROTO;
-	rc = file_size(fd, &size);
+	rc = kept_fd_learn(&file, fd);
+	if (rc == 0)
+		rc = file_size(&file, &size);
 	if (rc < 0)
 		return rc;
 	if (size < CTL_PAGE_BYTES)
@@ -72,12 +78,12 @@ int ctl_reader_open(int fd, enum ctl_subscriber who, struct ctl_reader **ret_rea
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
-	r->fd = fd;
+	r->file = file;
 	r->who = CTL_SUB_BIT(who);
 	r->ctl = map_part(fd, 0, CTL_PAGE_BYTES);
 	rc = r->ctl ? check_control(r, size) : -ENOMEM;
 	if (rc < 0) {
-		r->fd = -1; /* stays the caller's */
+		r->file.fd = -1; /* stays the caller's */
 		ctl_reader_close(r);
 		return rc;
 	}
@@ -100,8 +106,7 @@ void ctl_reader_close(struct ctl_reader *r)
 		(void)munmap((void *)(uintptr_t)r->names, CTL_NAMES_BYTES);
 	if (r->ctl)
 		(void)munmap((void *)(uintptr_t)r->ctl, CTL_PAGE_BYTES);
-	if (r->fd >= 0)
-		(void)close(r->fd);
+	kept_fd_close(&r->file);
 	free(r);
 }
 
@@ -137,14 +142,14 @@ static bool has_ring(const struct ctl_reader *r, uint32_t nc, uint32_t lane)
 static int map_own(struct ctl_reader *r, uint64_t offset, uint64_t bytes, const void **ret)
 {
 	uint64_t size;
-	int rc = file_size(r->fd, &size);
+	int rc = file_size(&r->file, &size);
 
 	if (rc < 0)
 		return rc;
 	if (!page_aligned(offset) || offset < CTL_PAGE_BYTES || offset > size ||
 		size - offset < bytes || is_taken(r, offset, bytes))
 		return -EPROTO;
-	*ret = map_part(r->fd, offset, bytes);
+	*ret = map_part(r->file.fd, offset, bytes);
 	return *ret ? 0 : -ENOMEM;
 }
 

@@ -33,7 +33,7 @@ uint32_t ctl_reader_pid(const struct ctl_reader *r)
 
 int ctl_reader_fd(const struct ctl_reader *r)
 {
-	return r->fd;
+	return r->file.fd;
 }
 
 static int names_poll(struct ctl_reader *r, ring_name_fn on_name, void *ctx)

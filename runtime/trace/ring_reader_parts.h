@@ -5,6 +5,7 @@
 #ifndef NTRACE_TRACE_RING_READER_PARTS_H
 #define NTRACE_TRACE_RING_READER_PARTS_H
 
+#include "runtime/base/kept_fd.h"
 #include "runtime/trace/ring.h"
 
 struct ring_view {
@@ -28,7 +29,7 @@ struct ring_view {
 };
 
 struct ctl_reader {
-	int fd;
+	struct kept_fd file;
 	const struct ctl *ctl;
 	const uint8_t *names; /* CTL_NAMES_BYTES */
 	uint64_t names_read;

@@ -14,9 +14,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/kept_fd.h"
 #include "runtime/lifecycle/state.h"
 #include "runtime/log/log.h"
 #include "runtime/trace/event_store.h"
@@ -64,16 +64,19 @@ static struct trace_filter filter_of(const struct nrt_sys_trace_config *c)
 /* The reader of what this process writes from now on. */
 static int open_reader(struct ctl_reader **ret)
 {
-	int rc = trace_open(), fd;
+	struct kept_fd file;
+	int rc = trace_open();
 
+	if (rc == 0)
+		rc = trace_control_fd();
+	/* Low numbers are the program's. */
+	if (rc >= 0)
+		rc = kept_fd_adopt(&file, rc);
 	if (rc < 0)
 		return rc;
-	fd = trace_control_fd();
-	if (fd < 0)
-		return fd;
-	rc = ctl_reader_open(fd, CTL_SUB_API, ret);
+	rc = ctl_reader_open(file.fd, CTL_SUB_API, ret);
 	if (rc < 0)
-		(void)close(fd);
+		kept_fd_close(&file);
 	return rc;
 }
 

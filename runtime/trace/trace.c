@@ -29,6 +29,7 @@ static struct {
 	bool open, forked, hooked;
 	struct control control;
 	uint32_t wishes[CTL_SUB_MAX]; /* records per core; 0 = not subscribed */
+	struct trace_filter filters[CTL_SUB_MAX];
 	_Atomic uint32_t touched[TRACE_MAX_NC + 1];
 	uint64_t names[MAX_NAMES]; /* open addressing, 0 = free */
 	uint32_t name_count;
@@ -255,28 +256,25 @@ int trace_open(void)
 	return rc;
 }
 
-/* Does a subscriber want this core? */
-static bool core_wanted(uint32_t index)
+/* The largest wish of those who want this core; 0 = nobody does. */
+static uint32_t wish_of(uint32_t index)
 {
-	return atomic_load(&trace_gate.cores[index]) != 0;
-}
-
-static uint32_t largest_wish(void)
-{
-	uint32_t most = RING_MIN_CAPACITY;
+	uint32_t most = 0;
 
 	for (int who = 0; who < CTL_SUB_MAX; who++)
-		if (state.wishes[who] > most)
+		if (state.wishes[who] > most &&
+			(index == NO_CORE || wants_core(&state.filters[who], index)))
 			most = state.wishes[who];
 	return most;
 }
 
-/* What a new ring begins with. */
-static uint32_t first_capacity(void)
+/* A ring for a core that somebody wants. */
+static int add_ring(uint32_t index)
 {
-	uint32_t wish = largest_wish();
+	uint32_t wish = wish_of(index);
 
-	return wish < RING_DEFAULT_CAPACITY ? wish : RING_DEFAULT_CAPACITY;
+	return control_add_ring(
+		&state.control, index, wish < RING_DEFAULT_CAPACITY ? wish : RING_DEFAULT_CAPACITY);
 }
 
 void trace_core_touch(uint32_t nc)
@@ -288,8 +286,8 @@ void trace_core_touch(uint32_t nc)
 	pthread_mutex_lock(&state.lock);
 	atomic_store(&state.touched[index], 1);
 	/* An error leaves the core without a ring: its events are counted no_ring. */
-	if (state.open && core_wanted(index))
-		(void)control_add_ring(&state.control, index, first_capacity());
+	if (state.open && wish_of(index))
+		(void)add_ring(index);
 	pthread_mutex_unlock(&state.lock);
 }
 
@@ -355,18 +353,19 @@ static void show(enum ctl_subscriber who, const struct trace_filter *filter)
 /* Rings for what a subscriber with this filter wants of what is touched. */
 static int add_rings(const struct trace_filter *filter)
 {
-	int rc = control_add_ring(&state.control, NO_CORE, first_capacity());
+	int rc = add_ring(NO_CORE);
 
 	for (uint32_t nc = 0; nc < TRACE_MAX_NC && rc == 0; nc++)
 		if (atomic_load(&state.touched[nc]) && wants_core(filter, nc))
-			rc = control_add_ring(&state.control, nc, first_capacity());
+			rc = add_ring(nc);
 	return rc;
 }
 
 int trace_set_subscriber(
 	enum ctl_subscriber who, const struct trace_filter *filter, uint32_t records_per_core)
 {
-	uint32_t before;
+	struct trace_filter filter_before;
+	uint32_t wish_before;
 	int rc;
 
 	if (state.forked)
@@ -375,9 +374,11 @@ int trace_set_subscriber(
 		filter = &everything;
 	pthread_mutex_lock(&state.lock);
 	rc = open_locked();
-	before = state.wishes[who];
+	wish_before = state.wishes[who];
+	filter_before = state.filters[who];
 	if (rc == 0) {
 		state.wishes[who] = fit_capacity(records_per_core);
+		state.filters[who] = *filter;
 		rc = add_rings(filter);
 	}
 	if (rc == 0) {
@@ -385,7 +386,8 @@ int trace_set_subscriber(
 		gate_set(who, filter);
 		show(who, filter);
 	} else {
-		state.wishes[who] = before;
+		state.wishes[who] = wish_before;
+		state.filters[who] = filter_before;
 	}
 	pthread_mutex_unlock(&state.lock);
 	return rc;
@@ -416,11 +418,15 @@ void trace_unsubscribe(enum ctl_subscriber who)
 
 int trace_tend(void)
 {
+	uint32_t wishes[TRACE_MAX_NC + 1];
 	int ms = 0;
 
 	pthread_mutex_lock(&state.lock);
-	if (state.open && trace_on())
-		ms = control_tend(&state.control, largest_wish());
+	if (state.open && trace_on()) {
+		for (uint32_t i = 0; i <= NO_CORE; i++)
+			wishes[i] = wish_of(i);
+		ms = control_tend(&state.control, wishes, clock_boot().ns);
+	}
 	pthread_mutex_unlock(&state.lock);
 	return ms;
 }

@@ -2,6 +2,8 @@
 /*
  * nrt_sys_trace_test.c - a program's own capture, through the library, on a virtual device.
  */
+#include <sys/mman.h>
+
 #include "runtime/base/clock.h"
 #include "runtime/trace/event_registry.h"
 #include "runtime/trace/ring.h"
@@ -504,3 +506,58 @@ static int worker(void *arg)
 
 DEVICE_TEST("sys_trace: a core that has joined a communicator shows its worker's number", worker,
 	two_cores)
+
+/* ---- the program's descriptors -------------------------------------------------------------- */
+
+/* The next descriptor from `from` on that means this file, -1 = none. */
+static int descriptor_of(const char *name, int from)
+{
+	char path[64], target[128];
+
+	for (int fd = from; fd < 1100; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+		target[n > 0 ? n : 0] = '\0';
+		if (strstr(target, name))
+			return fd;
+	}
+	return -1;
+}
+
+/* The program takes all numbers of the trace's file for a large one of its own; a ring appears after that. */
+static int taken_descriptors(void *arg)
+{
+	char *text = NULL;
+	size_t length;
+	int theirs, numbers[8], count = 0;
+	json_t *events;
+	struct job j, k;
+
+	WANT(begin(arg, NULL) == 0);
+	WANT(job_open(&j, ADD_MODEL, 0) == 0);
+	events = fetch();
+	WANT(strict(events) == 0);
+	json_decref(events);
+	WANT(job_open(&k, ADD_MODEL, 1) == 0); /* a ring that no fetch has seen */
+	theirs = memfd_create("theirs", MFD_CLOEXEC);
+	WANT(theirs >= 0 && ftruncate(theirs, 1 << 30) == 0);
+	for (int fd = descriptor_of(CTL_NAME, 3); fd >= 0; fd = descriptor_of(CTL_NAME, fd + 1)) {
+		WANT(count < 8 && fd >= 200); /* the low ones are the program's */
+		WANT(dup2(theirs, fd) == fd);
+		numbers[count++] = fd;
+	}
+	WANT(count == 2);
+	WANT_STATUS(lib.nrt_sys_trace_fetch_events(&text, &length, NULL), NRT_FAILURE);
+	WANT(text == NULL && said(arg, "the program has closed the descriptor"));
+	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
+	for (int i = 0; i < count; i++)
+		WANT(descriptor_of("theirs", numbers[i]) == numbers[i]);
+	lib.nrt_close();
+	for (int i = 0; i < count; i++)
+		WANT(descriptor_of("theirs", numbers[i]) == numbers[i]);
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: descriptors that the program takes for its own are neither read nor closed",
+	taken_descriptors, two_cores)
