@@ -68,9 +68,11 @@ const struct argp_option vdev_option_table[] = {
 	{"clock-offset", KEY_CLOCK_OFFSET, "NS", 0,
 		"Nanoseconds that the clocks of cores show more (default 0)", 0},
 	{"clock-drift", KEY_CLOCK_DRIFT, "PPM", 0,
-		"How much faster they run, -100000 to 100000 parts in a million (default 0)", 0},
+		"How much faster these clocks run, -100000 to 100000 parts in a million (default "
+		"0)",
+		0},
 	{"device-time", KEY_DEVICE_TIME, "real|steps", 0,
-		"Whether these clocks run always, or in runs alone (default real)", 0},
+		"Whether the clocks of cores run always, or in runs alone (default real)", 0},
 	{"jitter", KEY_JITTER, "PPM", 0,
 		"By how much durations of instructions vary, up to 500000 (default 0)", 0},
 	{"seed", KEY_SEED, "N", 0, "What jitter and drift of each core come from (default 0)", 0},
@@ -413,6 +415,22 @@ const char *vdev_options_set(struct vdev_choice *choice, int key, const char *va
 
 /* ---- together ---------------------------------------------------------------------------- */
 
+/* Says which core of --fault is not on the machine; false when all are. */
+static bool wrong_fault_core(const struct vdev_config *c, char *ret_why, size_t size)
+{
+	for (uint32_t i = 0; i < c->core_faults.count; i++) {
+		const struct vdev_core_fault_rule *rule = &c->core_faults.rule[i];
+
+		if (!rule->each_core && rule->core >= c->devices * c->cores) {
+			snprintf(ret_why, size,
+				"--fault: there is no core %u, the machine has %u cores",
+				rule->core, c->devices * c->cores);
+			return true;
+		}
+	}
+	return false;
+}
+
 const char *vdev_options_resolve(struct vdev_choice *choice)
 {
 	struct vdev_config *c = &choice->options.config;
@@ -437,6 +455,8 @@ const char *vdev_options_resolve(struct vdev_choice *choice)
 		return why;
 	}
 	c->cores = c->cores ? c->cores : arch->default_cores;
+	if (wrong_fault_core(c, why, sizeof(why)))
+		return why;
 	c->memory_bytes = c->memory_bytes ? c->memory_bytes : 1ull << 30;
 	c->driver_version = c->driver_version ? c->driver_version : c->driver->version;
 	c->instance_id = c->instance_id ? c->instance_id : "i-virtual";

@@ -3,6 +3,7 @@
  * gone, or of another opinion; without and with a device. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,6 +262,67 @@ TEST("vdev meeting: results are right for all types, sizes and ranks", "[vdev]")
 		CHECK_EQ(wrong, 0);
 		free(want);
 	}
+	vdev_meetings_destroy(&meetings);
+}
+
+/* A rank that comes again and again, and gives up when the others are not quick enough. */
+struct restless {
+	struct vdev_meetings *meetings;
+	uint32_t rank;
+	unsigned met, failed;
+	uint8_t from[4096], to[4096];
+};
+
+static void no_wake(void *context)
+{
+	(void)context;
+}
+
+static void *come_and_go(void *arg)
+{
+	struct restless *me = arg;
+
+	for (unsigned n = 0; n < 3000; n++) {
+		struct rank r;
+
+		rank_init(&r, me->rank, 3, VDEV_OP_ALL_REDUCE);
+		r.m.wake = no_wake;
+		r.instruction.dtype = NRT_DTYPE_UINT8;
+		r.instruction.count = sizeof(me->from);
+		r.bounds[0].data = me->from;
+		r.bounds[1].data = me->to;
+		memset(me->to, 0, sizeof(me->to));
+		vdev_meeting_arrive(me->meetings, &r.m);
+		for (unsigned k = 0; k < 20 && !atomic_load(&r.m.released); k++)
+			sched_yield();
+		vdev_meeting_leave(me->meetings, &r.m);
+		if (!atomic_load(&r.m.released))
+			continue;
+		me->met++;
+		me->failed += r.m.status != 0 || me->to[0] != 3 || me->to[4095] != 3;
+	}
+	return NULL;
+}
+
+TEST("vdev meeting: members that come and go leave nothing behind, and right sums", "[vdev]")
+{
+	static struct restless ranks[3];
+	struct vdev_meetings meetings;
+	pthread_t threads[3];
+
+	vdev_meetings_init(&meetings);
+	for (uint32_t i = 0; i < 3; i++) {
+		ranks[i] = (struct restless){.meetings = &meetings, .rank = i};
+		memset(ranks[i].from, 1, sizeof(ranks[i].from));
+		REQUIRE(pthread_create(&threads[i], NULL, come_and_go, &ranks[i]) == 0);
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	CHECK_EQ(ranks[0].met, ranks[1].met);
+	CHECK_EQ(ranks[0].met, ranks[2].met);
+	for (uint32_t i = 0; i < 3; i++)
+		CHECK_EQ(ranks[i].failed, 0);
+	CHECK(!meetings.first);
 	vdev_meetings_destroy(&meetings);
 }
 

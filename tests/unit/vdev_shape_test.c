@@ -189,12 +189,16 @@ TEST("vdev shapes: options that contradict each other are told", "[vdev]")
 			"a range such as 10-11, of numbers from 1 to 4294967295"},
 		{{"compat", "5", NULL}, "a range such as 10-11, of numbers from 1 to 4294967295"},
 		{{"driver", "2.31", NULL}, "one of 2.24, 2.30"},
+		{{"fault", "memory:8", NULL},
+			"--fault: there is no core 8, the machine has 8 cores"},
+		{{"devices", "2", "fault", "memory:15", NULL}, "fine"},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct vdev_choice choice;
+		const char *why = choose(&choice, rows[i].words);
 
-		CHECK_STR(choose(&choice, rows[i].words), rows[i].why);
+		CHECK_STR(why ? why : "fine", rows[i].why);
 	}
 }
 
