@@ -48,9 +48,10 @@ static NRT_STATUS place_program(struct nrt_model *m)
 	if (!image)
 		return NRT_RESOURCE;
 	image->magic = VDEV_PROGRAM_MAGIC;
-	image->flags = VDEV_PROGRAM_SERIAL;
+	image->flags = m->desc.version == 1 ? VDEV_PROGRAM_SERIAL : 0;
 	image->instruction_count = m->desc.step_count;
 	image->binding_count = m->desc.tensor_count;
+	image->semaphore_count = m->desc.semaphore_count;
 	memcpy(image + 1, m->desc.steps, steps_bytes);
 	status = memory_alloc(m->core, m->nc, MEMORY_INSTR_PE, bytes, &m->program);
 	if (!status)

@@ -29,13 +29,17 @@ struct model_tensor {
 	uint64_t bytes;
 };
 
-/* Tensors in the order of the file; their index is the index of their binding. */
+/* Tensors in the order of the file; their index is the index of their binding.  Semaphores likewise. */
 struct model_desc {
 	char name[NRT_TENSOR_NAME_MAX];
+	uint32_t version; /* 1: steps run one after another; 2: units run side by side */
 	uint32_t tensor_count;
 	uint32_t step_count;
+	uint32_t semaphore_count;
+	uint32_t collectives; /* steps that need other ranks */
 	struct model_tensor *tensors;
 	struct vdev_instruction *steps;
+	uint32_t *lines; /* of the steps, in the text */
 };
 
 struct model_error {
@@ -46,6 +50,10 @@ struct model_error {
 /* Parses size bytes.  0; -EPROTONOSUPPORT when it is no text at all; -EINVAL; -ENOMEM.  *error is filled on
  * failure.  model_desc_free after success. */
 int model_parse(const char *text, size_t size, struct model_desc *ret, struct model_error *error);
+
+/* Can the model run as one of so many ranks?  0, or -EINVAL with *error filled. */
+int model_check_ranks(const struct model_desc *m, uint32_t ranks, struct model_error *error);
+
 void model_desc_free(struct model_desc *m);
 
 /* Bytes of an element; 0 for an unknown type. */
