@@ -8,6 +8,7 @@
 #ifndef NTRACE_EXEC_MODEL_FORMAT_H
 #define NTRACE_EXEC_MODEL_FORMAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,6 +56,17 @@ int model_parse(const char *text, size_t size, struct model_desc *ret, struct mo
 int model_check_ranks(const struct model_desc *m, uint32_t ranks, struct model_error *error);
 
 void model_desc_free(struct model_desc *m);
+
+/* Where a program image is for: physical core `part` of the `parts` of a logical one, which is `rank` of the `ranks`
+ * of a group. */
+struct model_place {
+	uint32_t part, parts;
+	uint32_t rank, ranks;
+	uint64_t group;
+};
+/* model_program.c: the image, the caller's to free, and its size; NULL when there is no memory. */
+struct vdev_program *model_program(
+	const struct model_desc *m, const struct model_place *place, size_t *ret_bytes);
 
 /* Bytes of an element; 0 for an unknown type. */
 uint32_t model_dtype_bytes(nrt_dtype_t dtype);

@@ -223,7 +223,7 @@ static int device_runs(void *arg)
 		const struct trace_record *wait = find(TRACE_EXEC_WAIT, TRACE_START, k);
 		const struct trace_record *submit = find(TRACE_MODEL_SUBMIT, TRACE_START, k);
 		struct trace_device_exec s;
-		struct trace_device_exec_stop e;
+		struct trace_device_stop e;
 		struct trace_timestamp_sync y;
 		struct trace_exec w;
 
