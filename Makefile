@@ -270,7 +270,7 @@ $(MODEL): $(call obj,tests/model/main.c $(MODEL_SRC)) $(CORE_O)
 		$(call pkg_libs,libprotobuf-c libzstd libxxhash jansson)
 
 # Fuzz targets need the parsers, and what prints what they parsed.
-FUZZ_O := $(CORE_O) $(call obj,$(wildcard agent/output/*.c) runtime/exec/model_format.c)
+FUZZ_O := $(CORE_O) $(call obj,$(wildcard agent/output/*.c) $(wildcard runtime/exec/model_*.c))
 FUZZ_LIBS = $(call pkg_libs,libprotobuf-c libzstd libxxhash jansson) -lm
 
 $(BUILD)/tests/fuzz/frames $(BUILD)/tests/libfuzzer/frames: $(call obj,tests/fuzz/frames_input.c)

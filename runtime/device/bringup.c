@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "runtime/base/env.h"
@@ -198,8 +197,7 @@ void device_shut_down(struct device_system *s)
 	if (!s)
 		return;
 	for (uint32_t i = 0; s->cores && i < s->core_count; i++) {
-		if (s->cores[i].notes.memory)
-			(void)munmap(s->cores[i].notes.memory, s->cores[i].notes.bytes);
+		device_rings_close(&s->cores[i]);
 		pthread_mutex_destroy(&s->cores[i].lock);
 	}
 	device_unreserve(s);

@@ -88,8 +88,16 @@ struct device {
 	struct device_forms *forms; /* of the system */
 };
 
-/* A physical NeuronCore of this process.  What belongs to a logical core (queue, ring, models) is with
- * its slot 0. */
+/* The notification rings that this process reads. */
+enum device_ring {
+	DEVICE_RING_RUNS,	 /* start and end of programs */
+	DEVICE_RING_ERRORS,	 /* what went wrong in them */
+	DEVICE_RING_COLLECTIVES, /* what the TopSP did in them */
+	DEVICE_RING_COUNT
+};
+
+/* A physical NeuronCore of this process.  Those of a logical core stand one behind another.  Each has its rings
+ * and its queue; number of models and lock are those of the first one, slot 0, for all. */
 struct device_core {
 	struct device *device;
 	uint32_t index;		 /* within the device */
@@ -97,7 +105,7 @@ struct device_core {
 	_Atomic uint32_t models; /* loaded on it */
 	pthread_mutex_t lock;
 	/* under lock: */
-	struct notify_ring notes;
+	struct notify_ring rings[DEVICE_RING_COUNT];
 	uint64_t bound; /* number of the model whose program the queue runs, 0 = none */
 };
 
@@ -261,13 +269,6 @@ int device_mem_fill(
  * the bank next to the core, as public documents have it for the architecture. */
 int device_memory_bytes(const struct device_core *core, uint32_t arch, uint64_t *ret);
 
-/* Binds program and binding table to the core's queue. */
-int device_queue_init(const struct device_core *core, uint64_t program, uint64_t bindings);
-/* Starts the bound program. */
-int device_queue_start(const struct device_core *core, uint32_t launch);
-/* Acknowledges count notifications of the queue. */
-int device_queue_ack(const struct device_core *core, uint32_t count);
-
 /* One moment in both clocks: the device clock was `clock` between host - bound_ns and host + bound_ns. */
 struct device_sync {
 	struct device_ps clock;
@@ -276,8 +277,23 @@ struct device_sync {
 };
 int device_read_clock(const struct device_core *core, struct device_sync *ret);
 
-/* Makes the core's notification ring when it has none.  Needs the core's lock. */
-int device_notify_open(const struct device_system *s, struct device_core *core);
+/* ---- queue.c ------------------------------------------------------------------------------ */
+
+/* Binds program and binding table to the core's queue. */
+int device_queue_init(const struct device_core *core, uint64_t program, uint64_t bindings);
+/* Starts the bound program. */
+int device_queue_start(const struct device_core *core, uint32_t launch);
+/* Acknowledges count notifications of the queue. */
+int device_queue_ack(const struct device_core *core, uint32_t count);
+/* Ends what runs from the queue, and takes program and binding table from it. */
+int device_queue_release(const struct device_core *core);
+
+/* Makes the core's notification rings that there are not yet.  The next three need the logical core's lock. */
+int device_rings_open(const struct device_system *s, struct device_core *core);
+void device_rings_close(struct device_core *core);
+/* Tells the device how far the ring has been read; for those that device_queue_ack is not for.  No request
+ * when it knows already, or when the ring is older than this reader, who cannot say its place then. */
+int device_ring_read(struct device_core *core, enum device_ring which);
 
 /* ---- map.c -------------------------------------------------------------------------------- */
 

@@ -37,6 +37,8 @@ void notify_attach(struct notify_ring *r, void *memory, uint64_t bytes)
 	while (r->at < r->count && phase_of(r, r->at) == first)
 		r->at++;
 	r->phase = first;
+	r->from_start = load_word(r, 0, 0) == 0 && load_word(r, 0, 1) == 0;
+	r->read = r->told = 0;
 	if (r->at == r->count) { /* no lap yet, or exactly at the end of one */
 		r->at = 0;
 		r->phase = !first;
@@ -53,6 +55,7 @@ bool notify_next(struct notify_ring *r, struct vdev_notification *ret)
 	words[1] = load_word(r, r->at, 1);
 	memcpy(ret, words, sizeof(*ret));
 	r->at++;
+	r->read++;
 	if (r->at == r->count) {
 		r->at = 0;
 		r->phase = !r->phase;

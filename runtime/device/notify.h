@@ -17,9 +17,11 @@
 struct notify_ring {
 	void *memory; /* NULL = not open */
 	uint64_t bytes;
-	uint32_t count; /* records, power of two */
-	uint32_t at;	/* next record to read */
-	bool phase;	/* phase bit it will have */
+	uint32_t count;	     /* records, power of two */
+	uint32_t at;	     /* next record to read */
+	bool phase;	     /* phase bit it will have */
+	bool from_start;     /* nothing had been written yet when this reader came */
+	uint64_t read, told; /* records read, and how many of them the device has been told of */
 };
 
 /* Starts reading memory of `bytes` bytes behind what has been written so far. */

@@ -20,8 +20,6 @@
 #include "vmlinux/neuron_args.h"
 
 #define TAG "TDRV"
-#define NOTIFY_RING_BYTES 65536u
-#define QUEUE_DESCRIPTORS 64u
 #define PIECE_BYTES (1ull << 30) /* of a transfer: the driver counts in 32 bits */
 
 /* ---- the door ----------------------------------------------------------------------------- */
@@ -291,43 +289,7 @@ int device_mem_fill(
 	return rc;
 }
 
-/* ---- queues, clocks, notifications -------------------------------------------------------- */
-
-int device_queue_init(const struct device_core *core, uint64_t program, uint64_t bindings)
-{
-	struct neuron_dma_queue_init arg = {
-		.eng_id = VDEV_EXEC_ENGINE,
-		.qid = core->index,
-		.tx_desc_count = QUEUE_DESCRIPTORS,
-		.rx_desc_count = QUEUE_DESCRIPTORS,
-		.tx_handle = program,
-		.rx_handle = bindings,
-	};
-
-	return device_ioctl(&core->device->file, NEURON_IOCTL_DMA_QUEUE_INIT, &arg);
-}
-
-int device_queue_start(const struct device_core *core, uint32_t launch)
-{
-	struct neuron_dma_queue_copy_start arg = {
-		.eng_id = VDEV_EXEC_ENGINE,
-		.qid = core->index,
-		.tx_desc_count = launch,
-	};
-
-	return device_ioctl(&core->device->file, NEURON_IOCTL_DMA_QUEUE_COPY_START, &arg);
-}
-
-int device_queue_ack(const struct device_core *core, uint32_t count)
-{
-	struct neuron_dma_ack_completed arg = {
-		.eng_id = VDEV_EXEC_ENGINE,
-		.qid = core->index,
-		.count = count,
-	};
-
-	return device_ioctl(&core->device->file, NEURON_IOCTL_DMA_ACK_COMPLETED, &arg);
-}
+/* ---- registers, clocks ---------------------------------------------------------------------- */
 
 /* A 64-bit register of a virtual device: on silicon there is another one in its place. */
 static int read_register(const struct device *device, uint64_t address, uint64_t *ret)
@@ -376,28 +338,4 @@ int device_memory_bytes(const struct device_core *core, uint32_t arch, uint64_t 
 		return -ENOTSUP;
 	*ret = gib_of_bank[arch] << 30;
 	return 0;
-}
-
-int device_notify_open(const struct device_system *s, struct device_core *core)
-{
-	struct neuron_notifications_init_v2 arg = {
-		.nq_dev_id = core->index,
-		.nq_dev_type = VDEV_NQ_DEV_TYPE_CORE,
-		.nq_type = VDEV_NQ_TYPE_NOTIFY,
-		.engine_index = VDEV_NQ_ENGINE_INDEX,
-		.size = NOTIFY_RING_BYTES,
-		.on_host_memory = 1,
-	};
-	void *memory;
-	int rc;
-
-	if (core->notes.memory)
-		return 0;
-	rc = device_ioctl(&core->device->file, NEURON_IOCTL_NOTIFICATIONS_INIT_V2, &arg);
-	if (rc == 0)
-		rc = device_map(s, core->device, arg.mem_handle, arg.mmap_offset, NOTIFY_RING_BYTES,
-			&memory);
-	if (rc == 0)
-		notify_attach(&core->notes, memory, NOTIFY_RING_BYTES);
-	return rc;
 }

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "runtime/device/simulate.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
@@ -21,6 +23,15 @@
 
 static _Atomic uint64_t last_number;
 
+/* What a caller wants. */
+struct load {
+	const void *bytes;
+	size_t size;
+	int32_t vnc, vnc_count;
+	uint32_t rank, ranks;
+	nrt_model_t **model;
+};
+
 /* ---- load --------------------------------------------------------------------------------- */
 
 static void model_destroy(struct object *o)
@@ -30,7 +41,8 @@ static void model_destroy(struct object *o)
 	for (uint32_t i = 0; m->temps && i < m->desc.tensor_count; i++)
 		memory_free(&m->temps[i]);
 	memory_free(&m->bindings);
-	memory_free(&m->program);
+	for (uint32_t p = 0; p < CORES_MAX_SIZE; p++)
+		memory_free(&m->programs[p]);
 	if (m->number)
 		atomic_fetch_sub(&m->core->models, 1);
 	free(m->temps);
@@ -38,23 +50,20 @@ static void model_destroy(struct object *o)
 	free(m);
 }
 
-static NRT_STATUS place_program(struct nrt_model *m)
+static NRT_STATUS place_program(struct nrt_model *m, uint32_t part)
 {
-	size_t steps_bytes = m->desc.step_count * sizeof(struct vdev_instruction);
-	size_t bytes = sizeof(struct vdev_program) + steps_bytes;
-	struct vdev_program *image = calloc(1, bytes);
+	struct model_place place = m->place;
+	struct vdev_program *image;
+	size_t bytes;
 	NRT_STATUS status;
 
+	place.part = part;
+	image = model_program(&m->desc, &place, &bytes);
 	if (!image)
 		return NRT_RESOURCE;
-	image->magic = VDEV_PROGRAM_MAGIC;
-	image->flags = VDEV_PROGRAM_SERIAL;
-	image->instruction_count = m->desc.step_count;
-	image->binding_count = m->desc.tensor_count;
-	memcpy(image + 1, m->desc.steps, steps_bytes);
-	status = memory_alloc(m->core, m->nc, MEMORY_INSTR_PE, bytes, &m->program);
+	status = memory_alloc(m->core + part, m->nc, MEMORY_INSTR_PE, bytes, &m->programs[part]);
 	if (!status)
-		status = memory_copy_in(&m->program, 0, image, bytes);
+		status = memory_copy_in(&m->programs[part], 0, image, bytes);
 	free(image);
 	return status;
 }
@@ -76,38 +85,67 @@ static NRT_STATUS place_tensors(struct nrt_model *m)
 	return status;
 }
 
-NRT_STATUS model_bind(struct nrt_model *m)
+static NRT_STATUS bind_part(struct nrt_model *m, uint32_t part)
 {
+	struct device_core *core = m->core + part;
 	int rc;
 
-	if (m->core->bound == m->number)
+	if (core->bound == m->number)
 		return NRT_SUCCESS;
-	rc = device_queue_init(m->core, m->program.handle, m->bindings.handle);
+	core->bound = 0;
+	rc = device_queue_init(core, m->programs[part].handle, m->bindings.handle);
 	if (rc < 0) {
 		log_error(TAG, "Queue of nc %u: %s", m->nc, device_strerror(rc));
 		return status_from_errno(rc);
 	}
-	m->core->bound = m->number;
+	core->bound = m->number;
 	return NRT_SUCCESS;
+}
+
+NRT_STATUS model_bind(struct nrt_model *m)
+{
+	NRT_STATUS status = NRT_SUCCESS;
+
+	for (uint32_t p = 0; p < m->place.parts && !status; p++)
+		status = bind_part(m, p);
+	return status;
+}
+
+NRT_STATUS model_cancel(struct nrt_model *m, uint32_t part)
+{
+	int rc = device_queue_release(m->core + part);
+
+	if (rc < 0)
+		log_warn(TAG, "Queue of nc %u: %s", m->nc, device_strerror(rc));
+	m->core[part].bound = 0;
+	return bind_part(m, part);
+}
+
+static NRT_STATUS open_rings(struct nrt_model *m)
+{
+	int rc = 0;
+
+	for (uint32_t p = 0; p < m->place.parts && rc == 0; p++)
+		rc = device_rings_open(runtime_get()->devices, m->core + p);
+	if (rc < 0)
+		log_error(TAG, "Notification rings of nc %u: %s", m->nc, device_strerror(rc));
+	return status_from_errno(rc);
 }
 
 static NRT_STATUS place(struct nrt_model *m)
 {
-	NRT_STATUS status = place_program(m);
-	int rc = 0;
+	NRT_STATUS status = NRT_SUCCESS;
 
+	for (uint32_t p = 0; p < m->place.parts && !status; p++)
+		status = place_program(m, p);
 	if (!status)
 		status = place_tensors(m);
 	if (status)
 		return status;
 	pthread_mutex_lock(&m->core->lock);
-	rc = device_notify_open(runtime_get()->devices, m->core);
-	if (rc < 0) {
-		log_error(TAG, "Notification ring of nc %u: %s", m->nc, device_strerror(rc));
-		status = status_from_errno(rc);
-	} else {
+	status = open_rings(m);
+	if (!status)
 		status = model_bind(m);
-	}
 	pthread_mutex_unlock(&m->core->lock);
 	return status;
 }
@@ -151,7 +189,25 @@ static NRT_STATUS choose_core(int32_t vnc, uint32_t *ret_nc)
 	return NRT_SUCCESS;
 }
 
-static NRT_STATUS load_on(uint32_t nc, const void *bytes, size_t size, struct nrt_model **ret)
+/* Ranks of one model, and of one root, meet. */
+static uint64_t group_of(const struct load *l)
+{
+	const char *root = runtime_get()->root_comm_id;
+
+	return XXH3_64bits_withSeed(l->bytes, l->size, XXH3_64bits(root, strlen(root)));
+}
+
+static NRT_STATUS check_ranks(const struct nrt_model *m)
+{
+	struct model_error error;
+
+	if (!m->desc.collectives || model_check_ranks(&m->desc, m->place.ranks, &error) == 0)
+		return NRT_SUCCESS;
+	log_error(TAG, "Model, line %u: %s", error.line, error.text);
+	return NRT_INVALID;
+}
+
+static NRT_STATUS load_on(uint32_t nc, const struct load *l, struct nrt_model **ret)
 {
 	struct nrt_model *m = calloc(1, sizeof(*m));
 	NRT_STATUS status;
@@ -160,10 +216,18 @@ static NRT_STATUS load_on(uint32_t nc, const void *bytes, size_t size, struct nr
 		return NRT_RESOURCE;
 	m->nc = nc;
 	m->core = runtime_core((int32_t)nc);
-	status = parse(bytes, size, &m->desc);
+	m->place = (struct model_place){.parts = runtime_get()->devices->lnc_size,
+		.rank = l->rank,
+		.ranks = l->ranks,
+		.group = group_of(l)};
+	status = parse(l->bytes, l->size, &m->desc);
+	if (!status)
+		status = check_ranks(m);
 	if (!status) {
 		m->id = trace_intern(m->desc.name);
 		m->number = atomic_fetch_add(&last_number, 1) + 1;
+		for (uint32_t i = 0; i < m->desc.step_count; i++)
+			m->duration_ns += m->desc.steps[i].duration_ps / 1000;
 		atomic_fetch_add(&m->core->models, 1);
 		status = place(m);
 	}
@@ -187,23 +251,89 @@ static NRT_STATUS check_device(const struct device_core *core)
 	return NRT_INVALID;
 }
 
-static NRT_STATUS check_load(const void *bytes, size_t size, int32_t vnc_count, nrt_model_t **model)
+static NRT_STATUS check_load(const struct load *l)
 {
-	if (!bytes || !model)
-		log_error(
-			TAG, "Model: no %s given (NULL)", bytes ? "place for its handle" : "bytes");
-	else if (size == 0)
+	if (!l->bytes || !l->model)
+		log_error(TAG, "Model: no %s given (NULL)",
+			l->bytes ? "place for its handle" : "bytes");
+	else if (l->size == 0)
 		log_error(TAG, "Model: empty (0 bytes)");
-	else if (vnc_count != -1 && vnc_count != 1)
-		log_error(TAG, "Model: for one core, not for %d", vnc_count);
+	else if (l->vnc_count != -1 && l->vnc_count != 1)
+		log_error(TAG, "Model: for one core, not for %d", l->vnc_count);
+	else if (l->rank >= l->ranks)
+		log_error(TAG, "Model: there is no rank %u of %u: they count from 0", l->rank,
+			l->ranks);
+	else if (l->ranks > VDEV_MAX_RANKS)
+		log_error(TAG, "Model: %u ranks; at most %u work together here", l->ranks,
+			VDEV_MAX_RANKS);
 	else
 		return NRT_SUCCESS;
 	return NRT_INVALID;
 }
 
+/* What can be said before the events begin; *ret_nc: their core. */
+static NRT_STATUS begin_load(const struct load *l, uint32_t *ret_nc)
+{
+	NRT_STATUS status = check_load(l);
+
+	if (!status)
+		status = choose_core(l->vnc, ret_nc);
+	if (!status && simulate_lacks(runtime_get()->devices, SIMULATE_MODEL)) {
+		status = NRT_INVALID;
+		*ret_nc = TRACE_NC_UNKNOWN; /* no core gets a ring for it */
+	}
+	if (!status)
+		status = check_device(runtime_core((int32_t)*ret_nc));
+	if (!status)
+		trace_core_touch(*ret_nc);
+	return status;
+}
+
+/* The load itself, with its event; status: that of begin_load. */
+static NRT_STATUS load(const struct load *l, uint32_t nc, NRT_STATUS status, struct nrt_model **ret)
+{
+	struct trace_span span = trace_start(nc, TRACE_MODEL_LOAD, NULL, 0);
+	struct trace_model stop = {0};
+
+	if (!status)
+		status = load_on(nc, l, ret);
+	if (*ret)
+		stop.model_id = (*ret)->id;
+	trace_stop(&span, status, &stop, sizeof(stop));
+	return status;
+}
+
+static void publish(const struct load *l, struct nrt_model *m)
+{
+	if (!m)
+		return;
+	object_publish(&m->object, OBJECT_MODEL, model_destroy);
+	*l->model = m;
+}
+
 NRT_STATUS nrt_load(
 	const void *neff_bytes, size_t size, int32_t vnc, int32_t vnc_count, nrt_model_t **model)
 {
+	const struct load l = {neff_bytes, size, vnc, vnc_count, 0, 1, model};
+	NRT_STATUS status = api_enter(__func__);
+	uint32_t nc = TRACE_NC_UNKNOWN;
+	struct nrt_model *m = NULL;
+
+	if (status)
+		return status;
+	status = begin_load(&l, &nc);
+	status = load(&l, nc, status, &m);
+	publish(&l, m);
+	api_leave();
+	return status;
+}
+
+NRT_STATUS nrt_load_collectives(const void *neff_bytes, size_t size, int32_t vnc, int32_t vnc_count,
+	uint32_t ctx_device_id, uint32_t ctx_device_count, nrt_model_t **model)
+{
+	const struct load l = {
+		neff_bytes, size, vnc, vnc_count, ctx_device_id, ctx_device_count, model};
+	struct trace_load_collectives start = {ctx_device_id, ctx_device_count};
 	NRT_STATUS status = api_enter(__func__);
 	uint32_t nc = TRACE_NC_UNKNOWN;
 	struct nrt_model *m = NULL;
@@ -212,27 +342,13 @@ NRT_STATUS nrt_load(
 
 	if (status)
 		return status;
-	status = check_load(neff_bytes, size, vnc_count, model);
-	if (!status)
-		status = choose_core(vnc, &nc);
-	if (!status && simulate_lacks(runtime_get()->devices, SIMULATE_MODEL)) {
-		status = NRT_INVALID;
-		nc = TRACE_NC_UNKNOWN; /* no core gets a ring for it */
-	}
-	if (!status)
-		status = check_device(runtime_core((int32_t)nc));
-	if (!status)
-		trace_core_touch(nc);
-	span = trace_start(nc, TRACE_MODEL_LOAD, NULL, 0);
-	if (!status)
-		status = load_on(nc, neff_bytes, size, &m);
+	status = begin_load(&l, &nc);
+	span = trace_start(nc, TRACE_CC_LOAD, &start, sizeof(start));
+	status = load(&l, nc, status, &m);
 	if (m)
 		stop.model_id = m->id;
 	trace_stop(&span, status, &stop, sizeof(stop));
-	if (m) {
-		object_publish(&m->object, OBJECT_MODEL, model_destroy);
-		*model = m;
-	}
+	publish(&l, m);
 	api_leave();
 	return status;
 }

@@ -14,13 +14,19 @@ struct nrt_model {
 	uint64_t id;	 /* of its name (trace_intern): in events */
 	uint64_t number; /* of this load, from 1: which program a queue runs */
 	uint32_t nc;
-	struct device_core *core;
+	struct device_core *core; /* the first of the logical core's */
+	struct model_place place; /* parts: physical cores; part is not used */
 	struct model_desc desc;
-	struct device_memory program, bindings;
+	uint64_t duration_ns; /* of all steps together: no run without collectives takes longer */
+	struct device_memory programs[CORES_MAX_SIZE]; /* one per physical core */
+	struct device_memory bindings;		       /* the same for all */
 	struct device_memory *temps; /* desc.tensor_count; only those of role TEMP are used */
 };
 
-/* Makes the core's queue run this model.  Needs the core's lock. */
+/* Makes the queues of all its cores run this model.  Needs the core's lock. */
 NRT_STATUS model_bind(struct nrt_model *m);
+
+/* Ends what the physical core `part` runs of the model, and binds its queue anew.  Needs the core's lock. */
+NRT_STATUS model_cancel(struct nrt_model *m, uint32_t part);
 
 #endif

@@ -34,10 +34,15 @@ struct waiting {
 	bool gone;     /* what it waited for came */
 };
 
-/* Where in the payload of an event type the device's time stands, by phase; 0xff: nowhere. */
+/* Where in the payload of an event type the device's time stands, by phase, and which physical core it is of; 0xff:
+ * nowhere. */
 struct device_layout {
 	uint8_t nc[2];
+	uint8_t core;
 };
+
+/* A core may be made of two physical ones, each with its clock: the one with the even number and the other. */
+#define CORE_CLOCKS 2u
 
 struct ingest_source {
 	uint16_t number;
@@ -48,7 +53,7 @@ struct ingest_source {
 	uint64_t said;	  /* newest watermark of its own, but for that */
 	uint64_t mark;	  /* what counts: held back by runs that are awaited */
 	uint64_t *newest; /* by core: id of the last record */
-	uint32_t *clocks; /* by core: place + 1 in session->device_clocks */
+	uint32_t *clocks; /* by core and CORE_CLOCKS: place + 1 in session->device_clocks */
 	struct submits *submits;
 	struct thread_map threads;
 	struct waiting *waiting;  /* in the order in which they came */
@@ -70,6 +75,7 @@ struct open_span {
 	uint16_t place, type;
 	bool orphan, hardware, corrected;
 	uint8_t judged; /* of a device: enum item_kind of its start, ITEM_KINDS: it waits */
+	uint8_t clock;	/* of a device: which of its core's clocks it is of */
 };
 
 /* The call of a thread that ended last. */

@@ -35,6 +35,7 @@ struct times {
 	uint64_t told, time; /* as recorded, as believed */
 	uint64_t nc;	     /* 0: not known */
 	uint64_t bound;	     /* of `time`; ITEM_BOUND_UNKNOWN */
+	unsigned clock;	     /* of the core's clocks */
 	bool zero, corrected;
 };
 
@@ -58,49 +59,87 @@ int ingest_device_init(struct ingest *in)
 			if (!strcmp(info->fields[n].key, "nc_timestamp_ns"))
 				in->layouts[t].nc[info->fields[n].phase == TRACE_STOP] =
 					info->fields[n].offset;
+			else if (!strcmp(info->fields[n].key, "device_core_idx"))
+				in->layouts[t].core = info->fields[n].offset;
 	}
 	return 0;
 }
 
 /* ---- clocks ------------------------------------------------------------------------------- */
 
-/* The core's clock when it has a point, or NULL. */
+/* A clock of the core when it has a point, or NULL.  One that was not said to be of a physical core is that of
+ * all. */
 static struct device_clock *clock_of(
-	const struct ingest *in, const struct ingest_source *s, uint16_t core)
+	const struct ingest *in, const struct ingest_source *s, uint16_t core, unsigned clock)
 {
-	uint32_t place = s->clocks[core];
+	const uint32_t *places = &s->clocks[core * CORE_CLOCKS];
+	struct session_clock *all = in->session->device_clocks;
 
-	return place ? &in->session->device_clocks[place - 1].clock : NULL;
+	if (places[clock])
+		return &all[places[clock] - 1].clock;
+	return places[0] && !all[places[0] - 1].of_device ? &all[places[0] - 1].clock : NULL;
 }
 
-static int add_point(
-	struct ingest *in, struct ingest_source *s, uint16_t core, const struct device_point *p)
+/* Which of its core's clocks an event is of: where the core has several, that of the physical core. */
+static unsigned clock_of_item(const struct ingest *in, const struct item *i)
+{
+	uint32_t core = 0;
+
+	if (i->type < TRACE_TYPE_COUNT && in->layouts[i->type].core != NOWHERE)
+		memcpy(&core, i->data + in->layouts[i->type].core, sizeof(core));
+	return core % CORE_CLOCKS;
+}
+
+/* The newest point of a core; NULL: none. */
+static const struct device_point *newest_point(
+	const struct ingest *in, const struct ingest_source *s, uint16_t core)
+{
+	const struct device_point *newest = NULL;
+
+	for (unsigned k = 0; k < CORE_CLOCKS; k++) {
+		const struct device_clock *c = clock_of(in, s, core, k);
+
+		if (c && (!newest || c->points[c->count - 1].host > newest->host))
+			newest = &c->points[c->count - 1];
+	}
+	return newest;
+}
+
+static int add_point(struct ingest *in, struct ingest_source *s, uint16_t core, unsigned clock,
+	uint16_t of_device, const struct device_point *p)
 {
 	struct session *session = in->session;
+	uint32_t *place = &s->clocks[core * CORE_CLOCKS + clock];
 
-	if (!s->clocks[core]) {
+	if (!*place) {
 		if (session_grow(&session->device_clocks, &session->device_clock_cap,
 			    session->device_clock_count + 1, sizeof(*session->device_clocks)) < 0)
 			return -ENOMEM;
-		session->device_clocks[session->device_clock_count++] =
-			(struct session_clock){.source = s->number, .core = core};
-		s->clocks[core] = (uint32_t)session->device_clock_count;
+		session->device_clocks[session->device_clock_count++] = (struct session_clock){
+			.source = s->number, .core = core, .of_device = of_device};
+		*place = (uint32_t)session->device_clock_count;
 	}
-	device_clock_add(clock_of(in, s, core), p);
+	device_clock_add(&session->device_clocks[*place - 1].clock, p);
 	return 0;
 }
 
-/* A sync point: exec_id, device's time, host's time, bound. */
+/* A sync point: exec_id, device's time, host's time, bound; whose clock, how many the core has. */
 static int take_sync_point(struct ingest *in, struct ingest_source *s, const struct item *i)
 {
 	struct device_point p;
+	uint32_t of_device, clocks;
+	bool several;
 
 	memcpy(&p.nc, i->data + 8, sizeof(p.nc));
 	memcpy(&p.host, i->data + 16, sizeof(p.host));
 	memcpy(&p.bound, i->data + 24, sizeof(p.bound));
+	memcpy(&of_device, i->data + 32, sizeof(of_device));
+	memcpy(&clocks, i->data + 36, sizeof(clocks));
 	if (p.nc == 0 || !clock_map_valid(&in->session->clock, p.host))
 		return 0;
-	return add_point(in, s, i->core, &p);
+	several = clocks == CORE_CLOCKS && of_device < UINT16_MAX;
+	return add_point(in, s, i->core, several ? of_device % CORE_CLOCKS : 0,
+		several ? (uint16_t)(of_device + 1) : 0, &p);
 }
 
 static uint64_t distance(uint64_t a, uint64_t b)
@@ -119,12 +158,15 @@ static uint64_t sound(const struct device_clock *c, uint64_t nc)
 }
 
 static struct times times_of(const struct ingest *in, const struct ingest_source *s,
-	const struct item *i, uint64_t told, unsigned phase)
+	const struct item *i, uint64_t told, unsigned phase, unsigned clock)
 {
-	const struct device_clock *c = clock_of(in, s, i->core);
+	const struct device_clock *c = clock_of(in, s, i->core, clock);
 	unsigned at = i->type < TRACE_TYPE_COUNT ? in->layouts[i->type].nc[phase] : NOWHERE;
-	struct times t = {
-		.told = told, .time = told, .bound = ITEM_BOUND_UNKNOWN, .zero = told == 0};
+	struct times t = {.told = told,
+		.time = told,
+		.bound = ITEM_BOUND_UNKNOWN,
+		.clock = clock,
+		.zero = told == 0};
 
 	if (at != NOWHERE)
 		memcpy(&t.nc, i->data + at, sizeof(t.nc));
@@ -140,7 +182,7 @@ static struct times times_of(const struct ingest *in, const struct ingest_source
 static void correct(const struct ingest *in, const struct ingest_source *s, const struct item *i,
 	struct times *t)
 {
-	const struct device_clock *c = clock_of(in, s, i->core);
+	const struct device_clock *c = clock_of(in, s, i->core, t->clock);
 
 	t->corrected = c && t->nc && !t->zero;
 	if (!t->corrected)
@@ -162,10 +204,10 @@ static void correct_span(const struct ingest *in, const struct ingest_source *s,
 }
 
 /* Notes the largest bound that is stated. */
-static uint64_t state_bound(
-	const struct ingest *in, const struct ingest_source *s, uint16_t core, uint64_t bound)
+static uint64_t state_bound(const struct ingest *in, const struct ingest_source *s, uint16_t core,
+	unsigned clock, uint64_t bound)
 {
-	struct device_clock *c = clock_of(in, s, core);
+	struct device_clock *c = clock_of(in, s, core, clock);
 
 	if (c && bound != ITEM_BOUND_UNKNOWN && bound > c->bound)
 		c->bound = bound;
@@ -181,9 +223,14 @@ struct slack_ctx {
 static uint64_t slack_of(const void *ctx, uint32_t core, uint64_t time)
 {
 	const struct slack_ctx *x = ctx;
-	const struct device_clock *c = clock_of(x->in, x->s, (uint16_t)core);
-	uint64_t slack = c ? device_clock_radius_at(c, time) : 0;
+	uint64_t slack = 0;
 
+	for (unsigned k = 0; k < CORE_CLOCKS; k++) {
+		const struct device_clock *c = clock_of(x->in, x->s, (uint16_t)core, k);
+		uint64_t radius = c ? device_clock_radius_at(c, time) : 0;
+
+		slack = radius > slack ? radius : slack;
+	}
 	if (slack < DEVICE_ERROR_NS)
 		slack = DEVICE_ERROR_NS;
 	return slack < MAX_SLACK_NS ? slack : MAX_SLACK_NS;
@@ -274,10 +321,10 @@ static struct verdict judge(struct ingest *in, struct ingest_source *s, const st
 static uint64_t collected_at(
 	const struct ingest *in, const struct ingest_source *s, uint16_t core, uint64_t place)
 {
-	const struct device_clock *c = clock_of(in, s, core);
+	const struct device_point *newest = place ? NULL : newest_point(in, s, core);
 
-	if (!place && c)
-		place = c->points[c->count - 1].host;
+	if (newest)
+		place = newest->host;
 	if (place < s->mark)
 		place = s->mark;
 	return place < in->session->clock.begin ? in->session->clock.begin : place;
@@ -363,7 +410,7 @@ static int put_start(struct ingest *in, struct ingest_source *s, struct item *i,
 int ingest_device_start(struct ingest *in, struct ingest_source *s, struct item *i)
 {
 	struct open_span *o = &in->open_spans[*map64_find(&in->pairs, i->pair)];
-	struct times start = times_of(in, s, i, o->told, 0);
+	struct times start = times_of(in, s, i, o->told, 0, o->clock);
 	struct verdict v;
 
 	if (start.corrected)
@@ -386,8 +433,8 @@ static int put_stop(struct ingest *in, struct ingest_source *s, struct item *i,
 	i->clamped_ns = clamped;
 	if (i->flags & ITEM_HARDWARE) {
 		note_correction(p, i, end);
-		item_set_bound(i,
-			state_bound(in, s, i->core, end->bound > o->bound ? end->bound : o->bound));
+		item_set_bound(i, state_bound(in, s, i->core, o->clock,
+					  end->bound > o->bound ? end->bound : o->bound));
 	}
 	/* What ends before its submit moves with its start. */
 	ingest_place(in, s, i, clamped && end->time < o->told ? o->told : end->time);
@@ -398,8 +445,8 @@ static int put_stop(struct ingest *in, struct ingest_source *s, struct item *i,
 static int take_span(struct ingest *in, struct ingest_source *s, struct item *start,
 	struct open_span *o, struct item *stop, uint64_t told)
 {
-	struct times begin = times_of(in, s, start, o->told, 0),
-		     end = times_of(in, s, stop, told, 1);
+	struct times begin = times_of(in, s, start, o->told, 0, o->clock),
+		     end = times_of(in, s, stop, told, 1, o->clock);
 	struct verdict v;
 	int rc;
 
@@ -423,7 +470,8 @@ static int take_start(struct ingest *in, struct ingest_source *s, struct item *i
 		.place = i->place,
 		.type = i->type,
 		.hardware = true,
-		.judged = ITEM_KINDS};
+		.judged = ITEM_KINDS,
+		.clock = (uint8_t)clock_of_item(in, i)};
 
 	if (used < 0)
 		return used;
@@ -454,7 +502,7 @@ static int take_start(struct ingest *in, struct ingest_source *s, struct item *i
 static int take_late_stop(struct ingest *in, struct ingest_source *s, struct item *i,
 	struct open_span *o, uint64_t told)
 {
-	struct times end = times_of(in, s, i, told, 1),
+	struct times end = times_of(in, s, i, told, 1, o->clock),
 		     start = {.told = o->before, .time = o->before};
 	struct verdict v;
 	struct submits_cause cause;
@@ -527,7 +575,7 @@ static int take_instant(struct ingest *in, struct ingest_source *s, struct item 
 
 	if (rc < 0)
 		return rc;
-	t = times_of(in, s, i, told, 0);
+	t = times_of(in, s, i, told, 0, clock_of_item(in, i));
 	i->kind = ITEM_INSTANT;
 	t.zero = told == 0; /* not every instant has a time of the device */
 	if (i->type == TRACE_TIMESTAMP_SYNC)
@@ -541,7 +589,7 @@ static int take_instant(struct ingest *in, struct ingest_source *s, struct item 
 	}
 	ingest_place(in, s, i, t.time);
 	if (i->type != TRACE_TIMESTAMP_SYNC && t.nc)
-		item_set_bound(i, state_bound(in, s, i->core, t.bound));
+		item_set_bound(i, state_bound(in, s, i->core, t.clock, t.bound));
 	note_correction(&in->processes->list[i->process], i, &t);
 	return held_put(in->held, i);
 }

@@ -35,7 +35,7 @@ int ingest_join(struct ingest *in, uint16_t source)
 	s->waiting_min = UINT64_MAX;
 	if (source >= REC_SOURCE_RUNTIME0) {
 		s->newest = calloc(SUBMITS_CORES, sizeof(*s->newest));
-		s->clocks = calloc(SUBMITS_CORES, sizeof(*s->clocks));
+		s->clocks = calloc(SUBMITS_CORES * CORE_CLOCKS, sizeof(*s->clocks));
 		s->submits = submits_new(in->session->seed);
 	}
 	in->list[in->source_count++] = in->by_number[source] = s;

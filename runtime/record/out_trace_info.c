@@ -130,7 +130,9 @@ static int compare_clocks(const void *a, const void *b)
 
 	if (x->source != y->source)
 		return x->source < y->source ? -1 : 1;
-	return x->core < y->core ? -1 : x->core > y->core;
+	if (x->core != y->core)
+		return x->core < y->core ? -1 : 1;
+	return x->of_device < y->of_device ? -1 : x->of_device > y->of_device;
 }
 
 /* Clocks of the cores that this process's runtimes used. */
@@ -154,6 +156,7 @@ static int add_clocks(Ntff__NtraceInfo *m, struct parts *p, const struct session
 
 		ntff__ntrace_device_clock__init(to);
 		to->nc_idx = own[i]->core ? own[i]->core - 1u : UINT32_MAX;
+		to->of_device = own[i]->of_device;
 		to->points = c->total;
 		to->resets = c->resets;
 		to->drift_ppb = device_clock_drift(c);

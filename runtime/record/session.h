@@ -48,7 +48,8 @@ struct session_source {
 /* The clock of one core, as one runtime saw it. */
 struct session_clock {
 	uint16_t source;
-	uint16_t core; /* + 1, 0 unknown */
+	uint16_t core;	    /* + 1, 0 unknown */
+	uint16_t of_device; /* which core of its device, + 1; 0: not said */
 	struct device_clock clock;
 };
 

@@ -18,6 +18,12 @@ struct trace_model {
 	uint64_t model_id;
 };
 
+/* CC_LOAD start; its stop is a trace_model */
+struct trace_load_collectives {
+	uint32_t g_device_id;
+	uint32_t g_device_count;
+};
+
 /* POST_REQUEST start */
 struct trace_post_request {
 	uint64_t model_id;
@@ -39,7 +45,7 @@ struct trace_exec {
 	uint64_t model_id;
 };
 
-/* DEVICE_EXEC start */
+/* DEVICE_EXEC start; NUM_ERR instant */
 struct trace_device_exec {
 	uint32_t device_core_idx; /* core within its device */
 	uint32_t exec_id;
@@ -48,9 +54,57 @@ struct trace_device_exec {
 	uint64_t model_id;
 };
 
-/* DEVICE_EXEC stop */
-struct trace_device_exec_stop {
+/* DEVICE_EXEC, CC_EXEC, CC_EXEC_BARRIER, NC_MODEL_SWITCH stop */
+struct trace_device_stop {
 	struct trace_sync_info sync;
+};
+
+/* CC_EXEC start */
+struct trace_cc_exec {
+	uint32_t gid;
+	uint32_t op_id;
+	uint32_t exec_id;
+	uint32_t pad;
+	struct trace_sync_info sync;
+	uint32_t algorithm;
+	uint32_t device_core_idx;
+};
+
+/* CC_EXEC_BARRIER start */
+struct trace_cc_barrier {
+	uint64_t model_id;
+	uint32_t exec_id;
+	uint32_t device_core_idx;
+	struct trace_sync_info sync;
+};
+
+/* NC_MODEL_SWITCH start */
+struct trace_nc_model_switch {
+	uint32_t device_core_idx;
+	uint32_t pad;
+	uint64_t model_id;
+	uint64_t exec_id;
+	struct trace_sync_info sync;
+};
+
+/* HW_NOTIFY instant */
+struct trace_hw_notify {
+	uint32_t device_core_idx;
+	uint16_t hint;
+	uint16_t pad;
+	uint32_t custom_data;
+	uint32_t pad1;
+	uint64_t exec_id;
+	struct trace_sync_info sync;
+};
+
+/* ENC_BARRIER start */
+struct trace_enc_barrier {
+	int32_t peer_id;
+	uint32_t pad;
+	uint64_t exec_id;
+	int32_t nec_dev_id;
+	uint32_t pad1;
 };
 
 /* MODEL_SWITCH start */
@@ -67,6 +121,8 @@ struct trace_timestamp_sync {
 	uint64_t exec_id;
 	struct trace_sync_info sync;
 	uint64_t sync_bound_ns;
+	uint32_t device_core_idx;
+	uint32_t core_clocks; /* clocks that the logical core has: one per physical core */
 };
 
 /* TENSOR_READ, TENSOR_WRITE, TENSOR_ALLOC, TENSOR_FREE start; ref_count for TENSOR_FREE alone */
@@ -145,7 +201,12 @@ struct trace_mem_free_stop {
 };
 
 static_assert(sizeof(struct trace_device_exec) == 40, "trace_device_exec");
-static_assert(sizeof(struct trace_timestamp_sync) == 32, "trace_timestamp_sync");
+static_assert(sizeof(struct trace_timestamp_sync) == 40, "trace_timestamp_sync");
+static_assert(sizeof(struct trace_cc_exec) == 40, "trace_cc_exec");
+static_assert(sizeof(struct trace_cc_barrier) == 32, "trace_cc_barrier");
+static_assert(sizeof(struct trace_nc_model_switch) == 40, "trace_nc_model_switch");
+static_assert(sizeof(struct trace_hw_notify) == 40, "trace_hw_notify");
+static_assert(sizeof(struct trace_enc_barrier) == 24, "trace_enc_barrier");
 static_assert(sizeof(struct trace_dmem_copy) == 24, "trace_dmem_copy");
 static_assert(sizeof(struct trace_dmem_batch) == 24, "trace_dmem_batch");
 static_assert(sizeof(struct trace_mem_alloc) == 16, "trace_mem_alloc");

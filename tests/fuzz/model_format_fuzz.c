@@ -33,6 +33,27 @@ static void check(const struct model_desc *m)
 	}
 }
 
+static void check_steps(const struct model_desc *m)
+{
+	FUZZ_REQUIRE(m->version == 1 || m->version == 2);
+	FUZZ_REQUIRE(m->semaphore_count <= VDEV_MAX_SEMAPHORES);
+	for (uint32_t i = 0; i < m->step_count; i++) {
+		const struct vdev_instruction *s = &m->steps[i];
+		bool engine = s->unit <= VDEV_SP, top_sp = s->unit == VDEV_TOP_SP;
+
+		FUZZ_REQUIRE(engine || (m->version == 2 && s->unit < VDEV_UNITS &&
+					       (top_sp || s->unit >= VDEV_DMA)));
+		FUZZ_REQUIRE(s->op <= VDEV_OP_COPY || engine || top_sp);
+		FUZZ_REQUIRE(s->op < VDEV_OP_BARRIER || s->op == VDEV_OP_FAULT || top_sp);
+		FUZZ_REQUIRE(s->wait == VDEV_NO_SEMAPHORE || s->wait < m->semaphore_count);
+		FUZZ_REQUIRE(s->post == VDEV_NO_SEMAPHORE || s->post < m->semaphore_count);
+		FUZZ_REQUIRE(s->dst == VDEV_NO_BINDING || s->dst < m->tensor_count);
+		if (s->dst != VDEV_NO_BINDING)
+			FUZZ_REQUIRE(s->count <= m->tensors[s->dst].count &&
+				     s->count <= m->tensors[s->src0].count);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct model_desc m;
@@ -41,6 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (rc == 0) {
 		check(&m);
+		check_steps(&m);
+		(void)model_check_ranks(&m, 2, &error);
 		model_desc_free(&m);
 		return 0;
 	}

@@ -272,7 +272,7 @@ static int real_device(void *arg)
 	WANT(device_queue_init(&s->cores[0], 1, 2) == -EPERM);
 	WANT(device_queue_start(&s->cores[0], 1) == -EPERM);
 	WANT(virtual_device_stat(&p->device, "ioctl.MEM_ALLOC_V2MT64_PA") == -1);
-	WANT(device_notify_open(s, &s->cores[0]) == 0);
+	WANT(device_rings_open(s, &s->cores[0]) == 0);
 	device_shut_down(s);
 	WANT(virtual_device_stat(&p->device, "open_handles") == 0);
 	WANT(virtual_device_stat(&p->device, "marked_cores") == 0);

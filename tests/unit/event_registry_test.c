@@ -98,8 +98,12 @@ TEST("registry: payload structures agree with the rows", "[registry]")
 {
 	struct trace_device_exec run = {
 		.device_core_idx = 3, .exec_id = 7, .sync = {11, 12}, .model_id = 1ull << 50};
-	struct trace_device_exec_stop end = {.sync = {21, 22}};
-	struct trace_timestamp_sync sync = {.exec_id = 5, .sync = {31, 32}, .sync_bound_ns = 33};
+	struct trace_device_stop end = {.sync = {21, 22}};
+	struct trace_timestamp_sync sync = {.exec_id = 5,
+		.sync = {31, 32},
+		.sync_bound_ns = 33,
+		.device_core_idx = 34,
+		.core_clocks = 35};
 	struct trace_exec wait = {.exec_id = 41, .model_id = 42};
 	struct trace_tensor tensor = {.tensor_id = 51, .size = 52, .ref_count = 53};
 	struct trace_model_switch swap = {
@@ -117,6 +121,7 @@ TEST("registry: payload structures agree with the rows", "[registry]")
 	CHECK_EQ(SHOWN(TIMESTAMP_SYNC, START, sync, "nc_timestamp_ns"), 31);
 	CHECK_EQ(SHOWN(TIMESTAMP_SYNC, START, sync, "cpu_timestamp_ns"), 32);
 	CHECK_EQ(SHOWN(TIMESTAMP_SYNC, START, sync, "sync_bound_ns"), 33);
+	CHECK_EQ(SHOWN(TIMESTAMP_SYNC, START, sync, "device_core_idx"), 34);
 	CHECK_EQ(SHOWN(EXEC_WAIT, START, wait, "exec_id"), 41);
 	CHECK_EQ(SHOWN(EXEC_WAIT, START, wait, "model_id"), 42);
 	CHECK_EQ(SHOWN(TENSOR_FREE, START, tensor, "tensor_id"), 51);
@@ -133,6 +138,49 @@ TEST("registry: payload structures agree with the rows", "[registry]")
 	CHECK_EQ(SHOWN(MODEL_LOAD, STOP, model, "model_id"), 71);
 	CHECK_EQ(SHOWN(EXECUTE_API, START, model, "model_id"), 71);
 	CHECK_EQ(SHOWN(MODEL_SUBMIT, START, model, "model_id"), 71);
+}
+
+TEST("registry: payloads of the device's side agree with the rows", "[registry]")
+{
+	struct trace_device_stop stop = {.sync = {1, 2}};
+	struct trace_cc_exec cc = {3, 4, 5, 0, {6, 7}, 8, 9};
+	struct trace_cc_barrier barrier = {11, 12, 13, {14, 15}};
+	struct trace_nc_model_switch swap = {21, 0, 22, 23, {24, 25}};
+	struct trace_hw_notify other = {31, 32, 0, 33, 0, 34, {35, 36}};
+	struct trace_enc_barrier host = {-1, 0, 41, 42, 0};
+	struct trace_device_exec error = {51, 52, {53, 54}, 0, 55};
+	struct trace_load_collectives load = {61, 62};
+
+	CHECK_EQ(SHOWN(CC_EXEC, START, cc, "gid"), 3);
+	CHECK_EQ(SHOWN(CC_EXEC, START, cc, "op_id"), 4);
+	CHECK_EQ(SHOWN(CC_EXEC, START, cc, "exec_id"), 5);
+	CHECK_EQ(SHOWN(CC_EXEC, START, cc, "nc_timestamp_ns"), 6);
+	CHECK_EQ(SHOWN(CC_EXEC, START, cc, "algorithm"), 8);
+	CHECK_EQ(SHOWN(CC_EXEC, START, cc, "device_core_idx"), 9);
+	CHECK_EQ(SHOWN(CC_EXEC, STOP, stop, "nc_timestamp_ns"), 1);
+	CHECK_EQ(SHOWN(CC_EXEC_BARRIER, START, barrier, "model_id"), 11);
+	CHECK_EQ(SHOWN(CC_EXEC_BARRIER, START, barrier, "exec_id"), 12);
+	CHECK_EQ(SHOWN(CC_EXEC_BARRIER, START, barrier, "device_core_idx"), 13);
+	CHECK_EQ(SHOWN(CC_EXEC_BARRIER, START, barrier, "nc_timestamp_ns"), 14);
+	CHECK_EQ(SHOWN(CC_EXEC_BARRIER, STOP, stop, "nc_timestamp_ns"), 1);
+	CHECK_EQ(SHOWN(NC_MODEL_SWITCH, START, swap, "device_core_idx"), 21);
+	CHECK_EQ(SHOWN(NC_MODEL_SWITCH, START, swap, "model_id"), 22);
+	CHECK_EQ(SHOWN(NC_MODEL_SWITCH, START, swap, "exec_id"), 23);
+	CHECK_EQ(SHOWN(NC_MODEL_SWITCH, START, swap, "nc_timestamp_ns"), 24);
+	CHECK_EQ(SHOWN(HW_NOTIFY, START, other, "device_core_idx"), 31);
+	CHECK_EQ(SHOWN(HW_NOTIFY, START, other, "hint"), 32);
+	CHECK_EQ(SHOWN(HW_NOTIFY, START, other, "custom_data"), 33);
+	CHECK_EQ(SHOWN(HW_NOTIFY, START, other, "exec_id"), 34);
+	CHECK_EQ(SHOWN(HW_NOTIFY, START, other, "nc_timestamp_ns"), 35);
+	CHECK_EQ((int32_t)SHOWN(ENC_BARRIER, START, host, "peer_id"), -1);
+	CHECK_EQ(SHOWN(ENC_BARRIER, START, host, "exec_id"), 41);
+	CHECK_EQ(SHOWN(ENC_BARRIER, START, host, "nec_dev_id"), 42);
+	CHECK_EQ(SHOWN(NUM_ERR, START, error, "device_core_idx"), 51);
+	CHECK_EQ(SHOWN(NUM_ERR, START, error, "exec_id"), 52);
+	CHECK_EQ(SHOWN(NUM_ERR, START, error, "nc_timestamp_ns"), 53);
+	CHECK_EQ(SHOWN(NUM_ERR, START, error, "model_id"), 55);
+	CHECK_EQ(SHOWN(CC_LOAD, START, load, "g_device_id"), 61);
+	CHECK_EQ(SHOWN(CC_LOAD, START, load, "g_device_count"), 62);
 }
 
 TEST("registry: payloads of device memory agree with the rows", "[registry]")

@@ -317,8 +317,8 @@ static size_t without_number(const json_t *events)
 static int shows_numbers(void *arg)
 {
 	static const char *const spans[] = {"async_post_request", "nrt_execute", "kmgr_exec_core",
-		"kbl_exec_pre", "nrt_model_submit", "kbl_exec_wait", "kbl_exec_post",
-		"notification_consume_errors", "nc_exec_running"};
+		"kbl_exec_pre", "nrt_model_submit", "kbl_exec_wait", "kbl_exec_post"};
+	static const char *const per_core[] = {"notification_consume_errors", "nc_exec_running"};
 	NRT_STATUS rets[2], moved[3] = {UNSET, UNSET, UNSET};
 	nrta_seq_t seq[2], move[3];
 	char bytes[32] = {0};
@@ -341,6 +341,8 @@ static int shows_numbers(void *arg)
 	for (int i = 0; i < 2; i++) {
 		for (size_t k = 0; k < sizeof(spans) / sizeof(spans[0]); k++)
 			WANT(numbered(events, seq[i], spans[k]) == 2);
+		for (size_t k = 0; k < sizeof(per_core) / sizeof(per_core[0]); k++)
+			WANT(numbered(events, seq[i], per_core[k]) == 4);
 		WANT(number(json_object_get(
 				    start_of(events, "async_post_request", (size_t)i), "data"),
 			     "request_id") == i + 1);

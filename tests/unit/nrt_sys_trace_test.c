@@ -60,7 +60,9 @@ static int normal_run(void *arg)
 {
 	static const char *const inside[] = {"kmgr_exec_core", "kbl_exec_pre", "nrt_model_submit",
 		"kbl_exec_wait", "kbl_exec_post", "exec_consume_nc_status_notifications",
-		"notification_consume_errors"};
+		"exec_consume_cc_core_notifications"};
+	static const char *const per_core[] = {
+		"notification_consume_errors", "exec_consume_gpsimd_stdio"};
 	json_t *events;
 	struct job j;
 
@@ -73,12 +75,13 @@ static int normal_run(void *arg)
 	WANT(strict(events) == 0);
 	WANT(count_on(events, 1) == json_array_size(events));
 	for (size_t k = 0; k < RUNS; k++) {
-		const json_t *run = start_of(events, "nc_exec_running", k);
+		const json_t *run = start_of(events, "nc_exec_running", 2 * k);
 
 		for (size_t i = 0; i < sizeof(inside) / sizeof(inside[0]); i++)
 			WANT(nested(events, "nrt_execute", inside[i], k));
 		WANT(nested(events, "kmgr_exec_core", "kbl_exec_wait", k));
-		WANT(nested(events, "kbl_exec_post", "notification_consume_errors", k));
+		for (size_t i = 0; i < 2 * sizeof(per_core) / sizeof(per_core[0]); i++)
+			WANT(nested_at(events, "kbl_exec_post", k, per_core[i / 2], 2 * k + i % 2));
 		/* Exactly what the model asks for: 20 us and 5 us. */
 		WANT(number(stop_of(events, run), "timestamp_ns") - number(run, "timestamp_ns") ==
 			25000);
@@ -88,7 +91,10 @@ static int normal_run(void *arg)
 			"adder"));
 	}
 	WANT(count_of(events, "nrt_execute", "stop") == RUNS);
-	WANT(count_of(events, "timestamp_sync_point", "instant") == RUNS);
+	WANT(count_of(events, "nrt_model_submit", "stop") == RUNS);
+	/* Two physical cores. */
+	WANT(count_of(events, "nc_exec_running", "stop") == 2 * RUNS);
+	WANT(count_of(events, "timestamp_sync_point", "instant") == 2 * RUNS);
 	WANT(nested(events, "nrt_load", "nrt_dma_mem_alloc", 0));
 	json_decref(events);
 	events = fetch(); /* each event once */
@@ -122,7 +128,7 @@ static int both_cores(void *arg)
 	WANT(pthread_join(thread, &failed) == 0 && !failed);
 	events = fetch();
 	WANT(strict(events) == 0);
-	WANT(count_of(events, "nc_exec_running", "start") == 40);
+	WANT(count_of(events, "nc_exec_running", "start") == 2 * 40);
 	WANT(count_on(events, 0) == count_on(events, 1));
 	json_decref(events);
 	return 0;
@@ -158,13 +164,13 @@ static int filters(void *arg)
 	WANT(run_some(&b, RUNS) == 0);
 	events = fetch();
 	WANT(strict(events) == 0);
-	WANT(json_array_size(events) == 4 * RUNS);
-	WANT(count_on(events, 1) == 4 * RUNS);
-	WANT(count_of(events, "nc_exec_running", "start") == RUNS);
+	WANT(json_array_size(events) == 6 * RUNS);
+	WANT(count_on(events, 1) == 6 * RUNS);
+	WANT(count_of(events, "nc_exec_running", "start") == 2 * RUNS);
 	WANT(count_of(events, "nrt_tensor_read", "stop") == RUNS);
 	json_decref(events);
 	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
-	WANT(said(p, "Capture ends: 12 events read, of these 0 beyond the limit; 0 overwritten, 0 "
+	WANT(said(p, "Capture ends: 18 events read, of these 0 beyond the limit; 0 overwritten, 0 "
 		     "dropped"));
 	return 0;
 }
@@ -199,8 +205,8 @@ static int portions(void *arg)
 		total += n;
 		json_decref(events);
 	} while (n);
-	/* A load with its span, three memories and a copy; three tensors with a memory each. */
-	WANT(total + 3 == 2 * (1 + 3 + 1) + 3 * 4);
+	/* A load with its span, four memories and two copies; three tensors with a memory each. */
+	WANT(total + 3 == 2 * (1 + 4 + 2) + 3 * 4);
 	events = fetch_some(255, 0);
 	WANT(json_is_array(events) && json_array_size(events) == 0);
 	json_decref(events);
@@ -471,7 +477,7 @@ static int agent_wants_more(void *arg)
 	WANT(run_some(&k, RUNS) == 0);
 	WANT(run_some(&j, RUNS) == 0);
 	events = fetch();
-	WANT(strict(events) == 0 && json_array_size(events) == 4 * RUNS);
+	WANT(strict(events) == 0 && json_array_size(events) == 6 * RUNS);
 	json_decref(events);
 	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
 	WANT(run_some(&j, 1) == 0);

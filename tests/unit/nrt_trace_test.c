@@ -70,15 +70,20 @@ static int count_of(enum trace_type type, enum trace_phase phase)
 	return n;
 }
 
-/* Does the k-th span of `inner` lie within the k-th of `outer`, on one thread and core? */
-static bool nested(enum trace_type outer, enum trace_type inner, int k)
+/* Does span number `in` of `inner` lie within the k-th of `outer`, on one thread and core? */
+static bool nested_at(enum trace_type outer, int k, enum trace_type inner, int in)
 {
 	const struct trace_record *o = find(outer, TRACE_START, k);
-	const struct trace_record *i = find(inner, TRACE_START, k);
+	const struct trace_record *i = find(inner, TRACE_START, in);
 	const struct trace_record *o_end = stop_of(o), *i_end = stop_of(i);
 
 	return o && i && o_end && i_end && o->thread_id == i->thread_id && o->nc_idx == i->nc_idx &&
 	       o->timestamp_ns <= i->timestamp_ns && i_end->timestamp_ns <= o_end->timestamp_ns;
+}
+
+static bool nested(enum trace_type outer, enum trace_type inner, int k)
+{
+	return nested_at(outer, k, inner, k);
 }
 
 /* Runs `work` under an agent and reads the records. */
@@ -149,12 +154,12 @@ static int spans(void *arg)
 	WANT(count_of(TRACE_MODEL_LOAD, TRACE_START) == 1);
 	WANT(count_of(TRACE_TENSOR_ALLOC, TRACE_START) == 3);
 	WANT(count_of(TRACE_TENSOR_FREE, TRACE_START) == 1);
-	WANT(count_of(TRACE_DMA_MEM_ALLOC, TRACE_START) == 3 + 3); /* program, table, temp */
+	WANT(count_of(TRACE_DMA_MEM_ALLOC, TRACE_START) == 4 + 3); /* programs, table, temp */
 	WANT(count_of(TRACE_TENSOR_WRITE, TRACE_START) == 2 * RUNS);
 	WANT(count_of(TRACE_TENSOR_READ, TRACE_START) == RUNS);
 	WANT(count_of(TRACE_EXECUTE_API, TRACE_START) == RUNS);
-	WANT(count_of(TRACE_DEVICE_EXEC, TRACE_START) == RUNS);
-	WANT(count_of(TRACE_TIMESTAMP_SYNC, TRACE_INSTANT) == RUNS);
+	WANT(count_of(TRACE_DEVICE_EXEC, TRACE_START) == 2 * RUNS); /* physical cores */
+	WANT(count_of(TRACE_TIMESTAMP_SYNC, TRACE_INSTANT) == 2 * RUNS);
 	for (int k = 0; k < RUNS; k++) {
 		WANT(nested(TRACE_TENSOR_READ, TRACE_DMEM_BUF_COPYOUT, k));
 		WANT(nested(TRACE_EXECUTE_API, TRACE_EXEC_CORE, k));
@@ -163,7 +168,11 @@ static int spans(void *arg)
 		WANT(nested(TRACE_EXEC_CORE, TRACE_EXEC_WAIT, k));
 		WANT(nested(TRACE_EXEC_CORE, TRACE_EXEC_POST, k));
 		WANT(nested(TRACE_EXEC_POST, TRACE_CONSUME_TPB_STATUS_NOTIFICATIONS, k));
-		WANT(nested(TRACE_EXEC_POST, TRACE_CONSUME_ERROR_NOTIFICATIONS, k));
+		WANT(nested(TRACE_EXEC_POST, TRACE_CONSUME_TOPSP_CC_NOTIFICATIONS, k));
+		for (int i = 2 * k; i < 2 * k + 2; i++) {
+			WANT(nested_at(TRACE_EXEC_POST, k, TRACE_CONSUME_ERROR_NOTIFICATIONS, i));
+			WANT(nested_at(TRACE_EXEC_POST, k, TRACE_CONSUME_POOL_STDIO, i));
+		}
 		WANT(stop_of(find(TRACE_MODEL_SUBMIT, TRACE_START, k))->timestamp_ns <=
 			find(TRACE_EXEC_WAIT, TRACE_START, k)->timestamp_ns);
 	}
@@ -216,14 +225,14 @@ TEST("nrt trace: each tensor write holds one copy of its bytes", "[nrt][trace][v
 static int device_runs(void *arg)
 {
 	WANT(record(arg, three_runs) == 0);
-	for (int k = 0; k < RUNS; k++) {
+	for (int k = 0; k < 2 * RUNS; k++) {
 		const struct trace_record *start = find(TRACE_DEVICE_EXEC, TRACE_START, k);
 		const struct trace_record *stop = stop_of(start);
 		const struct trace_record *point = find(TRACE_TIMESTAMP_SYNC, TRACE_INSTANT, k);
-		const struct trace_record *wait = find(TRACE_EXEC_WAIT, TRACE_START, k);
-		const struct trace_record *submit = find(TRACE_MODEL_SUBMIT, TRACE_START, k);
+		const struct trace_record *wait = find(TRACE_EXEC_WAIT, TRACE_START, k / 2);
+		const struct trace_record *submit = find(TRACE_MODEL_SUBMIT, TRACE_START, k / 2);
 		struct trace_device_exec s;
-		struct trace_device_exec_stop e;
+		struct trace_device_stop e;
 		struct trace_timestamp_sync y;
 		struct trace_exec w;
 
@@ -235,10 +244,12 @@ static int device_runs(void *arg)
 		/* Exactly what the model asks for: 20 us and 5 us. */
 		WANT(e.sync.nc_timestamp_ns - s.sync.nc_timestamp_ns == 25000);
 		WANT(stop->timestamp_ns - start->timestamp_ns == 25000);
-		WANT(s.exec_id == (uint32_t)(k + 1) && y.exec_id == s.exec_id &&
+		WANT(s.exec_id == (uint32_t)(k / 2 + 1) && y.exec_id == s.exec_id &&
 			w.exec_id == s.exec_id);
 		WANT(s.model_id == intern_id("adder", 5) && w.model_id == s.model_id);
-		WANT(s.device_core_idx == 2); /* slot 0 of logical core 1 */
+		/* The two of logical core 1, each with its own clock. */
+		WANT(s.device_core_idx == 2 + (uint32_t)k % 2);
+		WANT(y.device_core_idx == s.device_core_idx && y.core_clocks == 2);
 		WANT(s.sync.cpu_timestamp_ns == start->timestamp_ns);
 		WANT(e.sync.cpu_timestamp_ns == stop->timestamp_ns);
 		/* Within the bound, cause comes before effect. */
@@ -353,9 +364,12 @@ static const struct failing {
 	const char *option;
 	int pre, change, submit, wait, ack, errors, post, core; /* -1: did not begin */
 } failing[] = {
-	{"--fail=DMA_QUEUE_INIT:EIO:3", HW, HW, -1, -1, -1, -1, -1, HW},
+	{"--fail=DMA_QUEUE_INIT:EIO:5", HW, HW, -1, -1, -1, -1, -1, HW},
+	{"--fail=DMA_QUEUE_INIT:EIO:6", HW, HW, -1, -1, -1, -1, -1, HW},
 	{"--fail=DMA_QUEUE_COPY_START:EIO:1", 0, 0, HW, -1, -1, -1, -1, HW},
+	{"--fail=DMA_QUEUE_COPY_START:EIO:2", 0, 0, HW, -1, -1, -1, -1, HW},
 	{"--fail=DMA_ACK_COMPLETED:EIO:1", 0, 0, 0, 0, HW, 0, 0, 0},
+	{"--fail=DMA_ACK_COMPLETED:EIO:2", 0, 0, 0, 0, HW, 0, 0, 0},
 };
 
 static const struct failing *case_now;

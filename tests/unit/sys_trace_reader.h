@@ -170,16 +170,23 @@ static inline int strict(const json_t *events)
 	return 0;
 }
 
-/* Does the k-th span of `inner` lie in the k-th of `outer`, on its thread and core? */
+/* Does the i-th span of `inner` lie in the k-th of `outer`, on its thread and core? */
+static inline bool nested_at(
+	const json_t *events, const char *outer, size_t k, const char *inner, size_t i)
+{
+	const json_t *o = start_of(events, outer, k), *in = start_of(events, inner, i);
+	const json_t *o_end = stop_of(events, o), *in_end = stop_of(events, in);
+
+	return o && in && o_end && in_end && number(o, "thread_id") == number(in, "thread_id") &&
+	       number(o, "nc_idx") == number(in, "nc_idx") &&
+	       number(o, "timestamp_ns") <= number(in, "timestamp_ns") &&
+	       number(in_end, "timestamp_ns") <= number(o_end, "timestamp_ns");
+}
+
+/* The same for the k-th of both. */
 static inline bool nested(const json_t *events, const char *outer, const char *inner, size_t k)
 {
-	const json_t *o = start_of(events, outer, k), *i = start_of(events, inner, k);
-	const json_t *o_end = stop_of(events, o), *i_end = stop_of(events, i);
-
-	return o && i && o_end && i_end && number(o, "thread_id") == number(i, "thread_id") &&
-	       number(o, "nc_idx") == number(i, "nc_idx") &&
-	       number(o, "timestamp_ns") <= number(i, "timestamp_ns") &&
-	       number(i_end, "timestamp_ns") <= number(o_end, "timestamp_ns");
+	return nested_at(events, outer, k, inner, k);
 }
 
 #endif

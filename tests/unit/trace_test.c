@@ -247,7 +247,7 @@ TEST("trace: each subscriber gets what its own filter wants, and counts what oth
 
 static int at_a_time(void *arg)
 {
-	struct trace_device_exec_stop stop = {{5, 6}};
+	struct trace_device_stop stop = {{5, 6}};
 	static struct seen s;
 	uint64_t id;
 

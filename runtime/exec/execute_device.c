@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * execute_device.c - what a core wrote about a run, and the events that are made of it.
+ *
+ * The device stamps its records with the core's own clock.  A sync point of the same core and execution (both clocks
+ * read at one moment, the error half the bracket) places them on the host's: host = sync_cpu + (nc - sync_nc).
+ * All records of a run use the same point, so host intervals are exactly the device's.
+ *
+ *	nc_model_switch		CUSTOM records before START: the core changes its program
+ *	nc_exec_running		START to END; to where the host gave up when there is no END
+ *	numerical_err		a record of the ring of errors that reports one
+ *	hw_notify		any other record there
+ *	cc_running		CC_START to CC_END of the TopSP
+ *	cc_exec_barrier		START to END of the TopSP; the cores of a logical core wait at the same
+ *				barrier, so the first one speaks for all
+ */
+#include <string.h>
+
+#include "runtime/exec/execute_run.h"
+#include "runtime/log/log.h"
+#include "runtime/trace/payload.h"
+
+#define TAG "NMGR"
+#define GOOD_BOUND_NS 50000u /* a clock reading that took longer was interrupted */
+
+/* ---- records of runs ---------------------------------------------------------------------- */
+
+void device_forget(struct core_run *r)
+{
+	struct vdev_notification note;
+
+	while (notify_next(&r->core->rings[DEVICE_RING_ERRORS], &note))
+		;
+	while (notify_next(&r->core->rings[DEVICE_RING_COLLECTIVES], &note))
+		;
+}
+
+static void take_note(struct core_run *r, const struct vdev_notification *note)
+{
+	unsigned hint = note->hint >> 4;
+
+	if (note->subtype == VDEV_NOTE_START) {
+		r->started = true;
+		r->start_ps = note->timestamp_ps;
+	} else if (note->subtype == VDEV_NOTE_END) {
+		r->ended = true;
+		r->end_ps = note->timestamp_ps;
+		r->status = (NRT_STATUS)note->custom;
+	} else if (note->subtype == VDEV_NOTE_CUSTOM &&
+		   (hint == VDEV_HINT_SWITCH_BEGINS || hint == VDEV_HINT_SWITCH_ENDS)) {
+		r->switch_ps[hint == VDEV_HINT_SWITCH_ENDS] = note->timestamp_ps;
+	}
+}
+
+/* What belongs to an execution that was given up is passed over. */
+void device_take_notes(const struct execution *e, struct core_run *r)
+{
+	struct vdev_notification note;
+
+	while (!r->ended && notify_next(&r->core->rings[DEVICE_RING_RUNS], &note)) {
+		r->notes++;
+		if (note.id == (uint16_t)e->id)
+			take_note(r, &note);
+	}
+}
+
+/* ---- clocks ------------------------------------------------------------------------------- */
+
+/* Reads both clocks; once more, twice at most, when the reading was interrupted. */
+static int read_clocks(struct device_core *core, struct device_sync *ret)
+{
+	int rc = device_read_clock(core, ret);
+
+	for (int i = 0; rc == 0 && i < 2 && ret->bound_ns > GOOD_BOUND_NS; i++) {
+		struct device_sync again;
+
+		rc = device_read_clock(core, &again);
+		if (rc == 0 && again.bound_ns < ret->bound_ns)
+			*ret = again;
+	}
+	return rc;
+}
+
+void device_take_sync(const struct execution *e, struct core_run *r)
+{
+	struct trace_timestamp_sync payload;
+	int rc;
+
+	if (!trace_on())
+		return;
+	rc = read_clocks(r->core, &r->sync);
+	if (rc < 0) {
+		log_warn(TAG, "Clock of nc %u: %s", e->model->nc, device_strerror(rc));
+		return;
+	}
+	r->synced = true;
+	payload = (struct trace_timestamp_sync){
+		.exec_id = e->id,
+		.sync = {.nc_timestamp_ns = r->sync.clock.ps / 1000,
+			.cpu_timestamp_ns = r->sync.host.ns},
+		.sync_bound_ns = r->sync.bound_ns,
+		.device_core_idx = r->core->index,
+		.core_clocks = e->model->place.parts,
+	};
+	trace_instant(e->model->nc, TRACE_TIMESTAMP_SYNC, &payload, sizeof(payload));
+}
+
+static struct trace_sync_info at(const struct core_run *r, uint64_t ps)
+{
+	uint64_t nc_ns = ps / 1000;
+
+	return (struct trace_sync_info){nc_ns, r->sync.host.ns + (nc_ns - r->sync.clock.ps / 1000)};
+}
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+static void say_span(const struct execution *e, enum trace_type type, const void *payload,
+	size_t size, struct trace_sync_info start, struct trace_sync_info end, NRT_STATUS status)
+{
+	struct trace_device_stop stop = {end};
+	uint64_t tracking = trace_event_at((struct boot_ns){start.cpu_timestamp_ns}, e->model->nc,
+		type, TRACE_START, 0, 0, payload, size);
+
+	if (!tracking) /* nobody has the start */
+		return;
+	(void)trace_event_at((struct boot_ns){end.cpu_timestamp_ns}, e->model->nc, type, TRACE_STOP,
+		tracking, status, &stop, sizeof(stop));
+}
+
+static void say_switch(const struct execution *e, const struct core_run *r)
+{
+	struct trace_nc_model_switch start = {.device_core_idx = r->core->index,
+		.model_id = e->model->id,
+		.exec_id = e->id,
+		.sync = at(r, r->switch_ps[0])};
+
+	if (r->switch_ps[0] && r->switch_ps[1])
+		say_span(e, TRACE_NC_MODEL_SWITCH, &start, sizeof(start), start.sync,
+			at(r, r->switch_ps[1]), 0);
+}
+
+void device_say_run(const struct execution *e, const struct core_run *r)
+{
+	struct trace_device_exec start = {
+		.device_core_idx = r->core->index,
+		.exec_id = e->id,
+		.sync = at(r, r->start_ps),
+		.model_id = e->model->id,
+	};
+
+	if (!r->synced)
+		return;
+	say_switch(e, r);
+	if (r->started)
+		say_span(e, TRACE_DEVICE_EXEC, &start, sizeof(start), start.sync, at(r, r->end_ps),
+			r->status);
+}
+
+static void say_error(
+	const struct execution *e, const struct core_run *r, const struct vdev_notification *note)
+{
+	struct trace_device_exec numerical = {.device_core_idx = r->core->index,
+		.exec_id = e->id,
+		.sync = at(r, note->timestamp_ps),
+		.model_id = e->model->id};
+	struct trace_hw_notify other = {.device_core_idx = r->core->index,
+		.hint = note->hint >> 4,
+		.custom_data = note->custom,
+		.exec_id = e->id,
+		.sync = numerical.sync};
+	bool is_numerical = note->custom == VDEV_CORE_FAULT_NUMERICAL;
+
+	(void)trace_event_at((struct boot_ns){numerical.sync.cpu_timestamp_ns}, e->model->nc,
+		is_numerical ? TRACE_NUM_ERR : TRACE_HW_NOTIFY, TRACE_INSTANT, 0, note->subtype,
+		is_numerical ? (const void *)&numerical : (const void *)&other, sizeof(numerical));
+}
+
+void device_say_errors(const struct execution *e, struct core_run *r)
+{
+	struct vdev_notification note;
+
+	while (notify_next(&r->core->rings[DEVICE_RING_ERRORS], &note))
+		if (r->synced)
+			say_error(e, r, &note);
+	(void)device_ring_read(r->core, DEVICE_RING_ERRORS);
+}
+
+static void say_collective(const struct execution *e, const struct core_run *r,
+	const struct vdev_notification *note, uint64_t end_ps, NRT_STATUS status)
+{
+	struct trace_cc_exec cc = {.gid = (uint32_t)e->model->place.group,
+		.op_id = note->id,
+		.exec_id = e->id,
+		.sync = at(r, note->timestamp_ps),
+		.device_core_idx = r->core->index};
+	struct trace_cc_barrier barrier = {.model_id = e->model->id,
+		.exec_id = e->id,
+		.device_core_idx = r->core->index,
+		.sync = cc.sync};
+
+	if (note->subtype == VDEV_NOTE_CC_START)
+		say_span(e, TRACE_CC_EXEC, &cc, sizeof(cc), cc.sync, at(r, end_ps), status);
+	else if (r == &e->runs[0])
+		say_span(e, TRACE_CC_EXEC_BARRIER, &barrier, sizeof(barrier), barrier.sync,
+			at(r, end_ps), status);
+}
+
+/* A TopSP does one thing after another; what has no end was cut off by the end of the run. */
+void device_say_collectives(const struct execution *e, struct core_run *r)
+{
+	struct vdev_notification note, open = {0};
+
+	while (notify_next(&r->core->rings[DEVICE_RING_COLLECTIVES], &note)) {
+		if (note.subtype == VDEV_NOTE_CC_START || note.subtype == VDEV_NOTE_START)
+			open = note;
+		else if (open.subtype && r->synced)
+			say_collective(e, r, &open, note.timestamp_ps, 0);
+		if (note.subtype == VDEV_NOTE_CC_END || note.subtype == VDEV_NOTE_END)
+			open.subtype = 0;
+	}
+	if (open.subtype && r->synced)
+		say_collective(e, r, &open,
+			r->end_ps > open.timestamp_ps ? r->end_ps : open.timestamp_ps, r->status);
+	(void)device_ring_read(r->core, DEVICE_RING_COLLECTIVES);
+}

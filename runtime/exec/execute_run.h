@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * execute_run.h - an execution in progress, as the files of it share it: execute.c (sets, tensors, calls),
+ * execute_run.c (what the host does), execute_device.c (what the device says it did).
+ *
+ * A logical core has one struct core_run per physical core.  All of it belongs to the thread that executes, which
+ * holds the core's lock from execution_run on.
+ */
+#ifndef NTRACE_EXEC_EXECUTE_RUN_H
+#define NTRACE_EXEC_EXECUTE_RUN_H
+
+#include <stdbool.h>
+
+#include "runtime/exec/model.h"
+#include "runtime/exec/tensor.h"
+#include "runtime/trace/trace.h"
+
+/* What one physical core does of it. */
+struct core_run {
+	struct device_core *core;
+	bool started, ended;
+	bool given_up; /* it was ended by the host, or the device is gone */
+	uint64_t start_ps, end_ps;
+	uint64_t switch_ps[2]; /* the core's own change of model before it; 0: none */
+	NRT_STATUS status;
+	uint32_t notes; /* records read, to be acknowledged */
+	bool synced;
+	struct device_sync sync; /* when synced */
+};
+
+struct execution {
+	struct nrt_model *model;
+	uint32_t id;
+	uint64_t submitted_ns; /* BOOTTIME */
+	struct nrt_tensor
+		*tensors[VDEV_MAX_BINDINGS];	   /* with references; NULL for temporary ones */
+	struct tensor_use uses[VDEV_MAX_BINDINGS]; /* of these tensors */
+	struct core_run runs[CORES_MAX_SIZE];	   /* model->place.parts of them */
+};
+
+/* Runs it, its tensors being known.  Needs the core's lock. */
+NRT_STATUS execution_run(struct execution *e);
+
+/* ---- execute_device.c --------------------------------------------------------------------- */
+
+/* Forgets what the rings of errors and collectives still hold of earlier executions. */
+void device_forget(struct core_run *r);
+/* Takes what the core has written of its run so far. */
+void device_take_notes(const struct execution *e, struct core_run *r);
+/* Reads both clocks and says so; sets r->synced.  Nothing when nobody wants to know or the clock cannot be
+ * read. */
+void device_take_sync(const struct execution *e, struct core_run *r);
+/* The events of a run whose core has a sync point: the core's change of model and the run. */
+void device_say_run(const struct execution *e, const struct core_run *r);
+/* Reads the ring of errors: an event for each. */
+void device_say_errors(const struct execution *e, struct core_run *r);
+/* Reads the ring of the TopSP: an event for each collective. */
+void device_say_collectives(const struct execution *e, struct core_run *r);
+
+#endif
