@@ -136,6 +136,8 @@ int capture_open_hooks(struct capture *c)
 	if (rc < 0)
 		return capture_fail(c, CAPTURE_HOOKS, rc, NULL);
 	c->device_count = ioctl_hooks_scan_devices(c->hooks, c->o->device_root);
+	if (c->device_count < 0 && !*ioctl_hooks_names(c->hooks))
+		c->device_count = 0; /* nothing would be seen of them */
 	return c->device_count < 0 ? no_device_tree(c, c->device_count) : 0;
 }
 

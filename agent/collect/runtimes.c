@@ -227,8 +227,8 @@ static int poll_name(void *ctx, uint64_t id, const char *text, uint32_t len)
 	return p->sink_error = p->r->sink.on_name(p->r->sink.ctx, &p->f->source, id, text, len);
 }
 
-/* Zombies are gone too.  Without a descriptor a later process of the same number only delays. */
-static bool process_gone(const struct followed *f)
+/* Without a descriptor a later process of the same number only delays. */
+bool runtimes_gone(const struct followed *f)
 {
 	struct pollfd ended = {.fd = f->pidfd, .events = POLLIN};
 
@@ -281,7 +281,7 @@ static long poll_one(struct runtimes *r, struct followed *f, bool ended)
 	int rc = threads_refresh(&f->threads, clock_boot().ns, tell_threads, &news);
 	/* A closed connection means that the process closed its runtime or died; it may come back with
 	 * the same file unless it died.  Asked before the rings are read: nothing comes after. */
-	bool gone = f->fd < 0 && process_gone(f);
+	bool gone = f->fd < 0 && runtimes_gone(f);
 	bool dead = ended || (p.f->fd < 0 && !p.f->attached);
 	if (rc < 0)
 		return rc;

@@ -7,7 +7,6 @@
  * read for the last time.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +14,7 @@
 
 #include "agent/collect/attach.h"
 #include "agent/collect/runtimes_parts.h"
-#include "runtime/base/file.h"
+#include "runtime/base/clock.h"
 #include "runtime/trace/announce.h"
 
 #define ANSWER_MS \
@@ -36,6 +35,7 @@ static const struct {
 	int error;
 	const char *text;
 } reasons[] = {
+	{-ESRCH, "has ended"},
 	{-ENOTCONN, "has closed its Neuron runtime (nrt_close): attach when it has initialised it "
 		    "again"},
 	{-ETIMEDOUT, "does not answer: is it stopped (SIGSTOP, a debugger)?"},
@@ -100,6 +100,8 @@ int runtimes_attach(struct runtimes *r, pid_t pid, int memfd, char *why, size_t 
 	}
 	f->attached = true;
 	rc = ask(r, f);
+	if (rc == -ETIMEDOUT && runtimes_gone(f))
+		rc = -ESRCH;
 	if (rc < 0)
 		return explain(pid, rc, why, why_size);
 	flags = atomic_load(&f->page.ctl->mail.flags);
@@ -111,10 +113,17 @@ int runtimes_attach(struct runtimes *r, pid_t pid, int memfd, char *why, size_t 
 
 void runtimes_detach(struct runtimes *r)
 {
+	uint64_t end = clock_boot().ns + LEAVE_MS * 1000000ull, now;
+
 	for (unsigned i = 0; i < r->live_count; i++)
 		if (r->live[i]->page.ctl)
 			attach_unsubscribe(&r->live[i]->page);
-	for (unsigned i = 0; i < r->live_count; i++)
-		if (r->live[i]->page.ctl && kill(r->live[i]->source.pid, 0) == 0)
-			(void)attach_answer(&r->live[i]->page, LEAVE_MS);
+	for (unsigned i = 0; i < r->live_count; i++) {
+		struct followed *f = r->live[i];
+
+		now = clock_boot().ns;
+		if (f->page.ctl && !runtimes_gone(f))
+			(void)attach_answer(
+				&f->page, now < end ? (int)((end - now) / 1000000u) : 0);
+	}
 }

@@ -72,7 +72,7 @@ int announcements_expire(struct runtimes *r, uint64_t now_ns);
 
 /* Closes a descriptor of the control file that is followed already. */
 void runtimes_close_copy(struct followed *f, int memfd);
-/* Asks those that were attached to for no more, and waits until they have heard, a second each at the most. */
+/* Asks those that were attached to for no more, and waits until they have heard, a second for all at the most. */
 void runtimes_detach(struct runtimes *r);
 
 /* ---- runtimes.c --------------------------------------------------------------------------- */
@@ -81,6 +81,8 @@ void runtimes_detach(struct runtimes *r);
 struct followed *runtimes_find(struct runtimes *r, pid_t pid, const struct stat *st);
 /* A new one; takes memfd when it succeeds.  NULL: not possible, or its memory is not sound. */
 struct followed *runtimes_follow(struct runtimes *r, pid_t pid, int memfd, const struct stat *st);
+/* Has the process ended?  Zombies are gone too. */
+bool runtimes_gone(const struct followed *f);
 /* Told to the sink, with its threads. */
 int runtimes_tell(struct runtimes *r, struct followed *f);
 

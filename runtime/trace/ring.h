@@ -102,7 +102,6 @@ struct ctl {
 	uint32_t version;
 	uint32_t pid; /* as the process sees itself */
 	uint32_t pad;
-	struct ctl_mailbox mail;	      /* on the first page */
 	_Atomic uint32_t enable[CTL_SUB_MAX]; /* 1 = this subscriber wants events */
 	_Atomic uint32_t ring_count;	      /* entries of rings[] in use */
 	struct {
@@ -114,6 +113,7 @@ struct ctl {
 	uint64_t names_offset;
 	_Atomic uint64_t names_used; /* bytes of the name log that are whole */
 	_Atomic uint64_t names_lost; /* names that did not fit */
+	struct ctl_mailbox mail;     /* on the first page */
 	struct ctl_ring rings[CTL_MAX_RINGS];
 };
 

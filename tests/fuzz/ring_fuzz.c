@@ -157,8 +157,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(u->word, data + 3, 8);
 		if (!(data[0] & 0x80))
 			continue;
-		if (!r)
+		if (!r) {
 			r = open_reader(data[0] & 0x40 ? CTL_SUB_API : CTL_SUB_AGENT);
+			if (r && data[0] & 0x10)
+				(void)ctl_reader_skip(r);
+		}
 		if (!r)
 			break;
 		if (polls++ < POLLS)

@@ -28,6 +28,7 @@ TEST("header: everything that is written is read back", "[record]")
 		.ladder = ladder,
 		.is_virtual = true,
 		.is_cut = true,
+		.attached = true,
 		.all_processes = true,
 		.kernel_ring_bytes = 4u << 20,
 		.ring_capacity = 4294967295u,
@@ -43,7 +44,7 @@ TEST("header: everything that is written is read back", "[record]")
 	CHECK_STR(h.info.kernel, "6.1");
 	CHECK_STR(h.info.machine, "x86_64");
 	CHECK_STR(h.info.driver, "2.24.7.0");
-	CHECK(h.info.is_virtual && h.info.is_cut && h.info.all_processes);
+	CHECK(h.info.is_virtual && h.info.is_cut && h.info.all_processes && h.info.attached);
 	CHECK_EQ(h.info.kernel_ring_bytes, 4u << 20);
 	CHECK_EQ(h.info.ring_capacity, 4294967295u);
 	CHECK_STR(h.info.hooks[0], "tracepoint:a");
@@ -98,7 +99,7 @@ TEST("header: wrong types and unknown keys are as if absent, other texts are ref
 
 	REQUIRE_EQ(rec_header_parse(odd, strlen(odd), &h), 0);
 	CHECK(h.info.producer == NULL && h.info.host == NULL);
-	CHECK(!h.info.is_virtual && !h.info.is_cut && !h.info.all_processes);
+	CHECK(!h.info.is_virtual && !h.info.is_cut && !h.info.all_processes && !h.info.attached);
 	CHECK(h.info.registry_hash == 0);
 	CHECK_STR(h.info.hooks[0], "h");
 	CHECK_STR(h.info.ladder[0].step, "s");

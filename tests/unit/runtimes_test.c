@@ -3,9 +3,12 @@
  * runtimes_test.c - the agent's side of announcements: whom it follows, whom it refuses, and that a broken
  * runtime harms nobody else.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -17,6 +20,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/trace/announce.h"
+#include "runtime/trace/attach.h"
 #include "tests/shim/shim.h"
 
 #define CAPACITY 64u
@@ -227,6 +231,67 @@ TEST("runtimes: a process that is not wanted, and a file that is none, are refus
 	runtimes_close(r);
 	fake_close(&f);
 	fake_close(&broken);
+}
+
+/* A process that is the agent of this file until it is killed. */
+static pid_t start_other_agent(int memfd)
+{
+	char byte = 0;
+	pid_t holder;
+	int ready[2];
+
+	if (pipe(ready) < 0)
+		return -1;
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (attach_claim(memfd, &holder) < 0 || write(ready[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		pid = -1;
+	close(ready[0]);
+	return pid;
+}
+
+TEST("runtimes: one that another agent records is refused, and taken when that one is gone",
+	"[agent]")
+{
+	struct seen seen = {.wanted = true};
+	struct runtimes *r = open_runtimes(&seen);
+	char why[256] = "", names[32];
+	struct fake f;
+	pid_t other;
+
+	REQUIRE(r);
+	REQUIRE(fake_open(&f));
+	other = start_other_agent(f.memfd);
+	REQUIRE(other > 0 && say_hello(&f, r));
+	serve(r);
+	CHECK_EQ(answer(&f), ANNOUNCE_REFUSE);
+	CHECK_EQ(runtimes_refused(r), 1);
+	CHECK_EQ(runtimes_attach(r, getpid(), fcntl(f.memfd, F_DUPFD_CLOEXEC, 0), why, sizeof(why)),
+		-EBUSY);
+	snprintf(names, sizeof(names), "by process %d ", (int)other);
+	CHECK(strstr(why, names));
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+	cleanup_close(&f.fd);
+	REQUIRE(say_hello(&f, r));
+	serve(r);
+	CHECK_EQ(answer(&f), ANNOUNCE_ENABLE);
+	/* A second hello for the same file must not cost the lock. */
+	cleanup_close(&f.fd);
+	serve(r);
+	REQUIRE(say_hello(&f, r));
+	serve(r);
+	CHECK_EQ(answer(&f), ANNOUNCE_ENABLE);
+	CHECK_EQ(start_other_agent(f.memfd), -1);
+	CHECK_EQ(waitpid(-1, NULL, 0) > 0, true);
+	runtimes_close(r);
+	fake_close(&f);
 }
 
 TEST("runtimes: one whose memory breaks its rules is dropped, the others are followed on",

@@ -16,7 +16,8 @@ tell() {
 start_worker() {
 	"$@" "$WORKLOADS/inference" --check --threads 2 --pause-us 200 "${WORK[@]}" >worked 2>&1 &
 	WORKER=$!
-	until grep -qs ntrace-ctl /proc/$WORKER/maps || ! kill -0 $WORKER; do sleep 0.02; done
+	[ "${1:-}" = unshare ] || # then it is the child that works
+		until grep -qs ntrace-ctl /proc/$WORKER/maps || ! kill -0 $WORKER; do sleep 0.02; done
 }
 
 # Attaches in the background; returns when it is attached or has given up.  Its pid is $AGENT, its words in $1.said
