@@ -57,7 +57,7 @@ static uint32_t ring_index(uint32_t nc)
 	return nc < TRACE_MAX_NC ? nc : NO_CORE;
 }
 
-/* What becomes a record, before it has a place; passed in registers. */
+/* What becomes a record, before it has a place. */
 struct what {
 	enum trace_type type;
 	enum trace_phase phase;

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -34,6 +35,7 @@
 #define WINDOW_NS 5000000u
 #define LONG_WINDOW_NS 60000000u /* in which a reader comes six times */
 #define CHUNK 1000u		 /* events between two looks at the clock */
+#define RECORDS_READ 200000u	 /* in a long window: three full rings */
 #define WARM 70000u		 /* events: a ring is full */
 #define LANE_PATIENCE_NS 300000000u
 #define TRIES 8
@@ -225,13 +227,15 @@ static uint64_t clock_ns(clockid_t id)
 
 /* ---- a window -------------------------------------------------------------------------------- */
 
+static _Atomic uint64_t *records_read; /* by the reader, which is another process */
+
 struct worker {
 	pthread_t thread;
 	const struct row *row;
 	int number;
 	bool alone; /* has a processor to itself */
 	_Atomic int *waiting;
-	uint64_t events, cpu_ns, wall_ns;
+	uint64_t events, cpu_ns, wall_ns, read;
 	bool wrong; /* about lanes */
 };
 
@@ -274,6 +278,7 @@ static void *work(void *arg)
 	while (*w->waiting > 0)
 		if (!w->alone)
 			sched_yield();
+	w->read = *records_read;
 	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	begin = now = clock_ns(CLOCK_MONOTONIC);
 	for (; now - begin < window; now = clock_ns(CLOCK_MONOTONIC)) {
@@ -282,6 +287,7 @@ static void *work(void *arg)
 	}
 	w->wall_ns = now - begin;
 	w->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	w->read = *records_read - w->read;
 	if (w->row->flags & (LANES | NO_LANES))
 		w->wrong = has_lane(w) != ((w->row->flags & LANES) != 0);
 	return NULL;
@@ -301,8 +307,10 @@ static pid_t start_reader(void)
 			_exit(1);
 		pin(CPU_COUNT(&allowed) - 1);
 		take_processor();
-		while (ctl_reader_poll(reader, false, clock_boot().ns, NULL, NULL, NULL) >= 0)
-			nanosleep(&ten_ms, NULL);
+		for (long n = 0; n >= 0; nanosleep(&ten_ms, NULL)) {
+			n = ctl_reader_poll(reader, false, clock_boot().ns, NULL, NULL, NULL);
+			*records_read += (uint64_t)(n > 0 ? n : 0);
+		}
 		_exit(1);
 	}
 	close(fd);
@@ -349,8 +357,11 @@ static double measure(const struct row *row, double *ret_ns, double *ret_rate)
 		if (w->wrong)
 			ran = 0.001;
 	}
-	if (reader)
+	if (reader) {
 		end_reader(reader);
+		if (workers[0].read < RECORDS_READ)
+			ran = 0.001;
+	}
 	*ret_ns = (double)cpu_ns / (double)events;
 	*ret_rate = rate;
 	return ran;
@@ -492,6 +503,10 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		if (!add_peer(argv[i]))
 			return 2;
+	records_read = mmap(NULL, sizeof(*records_read), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (records_read == MAP_FAILED)
+		return 77;
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
 		return 77;
 	for (uint32_t nc = 0; nc < MAX_THREADS; nc++)
