@@ -59,6 +59,15 @@ void event_store_free(struct event_store *s)
 	free(s);
 }
 
+uint64_t event_store_waiting(const struct event_store *s)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < QUEUES; i++)
+		sum += s->queues[i].end - s->queues[i].at;
+	return sum;
+}
+
 uint64_t event_store_dropped(const struct event_store *s)
 {
 	return s->dropped;
@@ -218,23 +227,29 @@ const char *event_store_name(void *ctx, uint64_t id, size_t *ret_len)
 /* ---- records out -------------------------------------------------------------------------- */
 
 /* The queue whose next record is the oldest, of those given; NULL when all have given theirs. */
-static struct queue *oldest(struct queue *const *queues, uint32_t count, uint64_t limit)
+static struct queue *oldest(
+	struct queue *const *queues, uint32_t count, uint64_t limit, uint64_t until_ns)
 {
 	struct queue *best = NULL;
+	uint64_t best_ns = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct queue *q = queues[i];
+		uint64_t ns;
 
 		if (q->at + q->taken == q->end || (limit && q->taken == limit))
 			continue;
-		if (!best || q->records[q->at + q->taken].timestamp_ns <
-				     best->records[best->at + best->taken].timestamp_ns)
+		ns = q->records[q->at + q->taken].timestamp_ns;
+		if (ns <= until_ns && (!best || ns < best_ns)) {
 			best = q;
+			best_ns = ns;
+		}
 	}
 	return best;
 }
 
-int event_store_write(struct event_store *s, int32_t nc, uint64_t limit, struct event_json *j)
+int event_store_write(
+	struct event_store *s, int32_t nc, uint64_t limit, uint64_t until_ns, struct event_json *j)
 {
 	struct queue *chosen[QUEUES], *q;
 	uint32_t count = 0;
@@ -250,7 +265,7 @@ int event_store_write(struct event_store *s, int32_t nc, uint64_t limit, struct 
 		q->taken = 0;
 		chosen[count++] = q;
 	}
-	while (rc == 0 && (q = oldest(chosen, count, limit)))
+	while (rc == 0 && (q = oldest(chosen, count, limit, until_ns)))
 		rc = event_json_add(j, &q->records[q->at + q->taken++]);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
 		chosen[i]->at += chosen[i]->taken;

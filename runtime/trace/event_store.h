@@ -34,10 +34,15 @@ const char *event_store_name(void *ctx, uint64_t id, size_t *ret_len);
 /* Records that went because their queue was too long; exact after a write. */
 uint64_t event_store_dropped(const struct event_store *s);
 
+/* Records that wait, of all cores. */
+uint64_t event_store_waiting(const struct event_store *s);
+
 /*
  * Writes the events of a core, or of all with EVENT_STORE_ALL_NC, in the order of their times, and takes them
- * out.  limit: that many per core, the oldest; 0 = all.  0; or -ENOMEM, and all are still there.
+ * out.  limit: that many per core, the oldest; 0 = all.  until_ns: what is younger stays, for something older may
+ * still be added.  0; or -ENOMEM, and all are still there.
  */
-int event_store_write(struct event_store *s, int32_t nc, uint64_t limit, struct event_json *j);
+int event_store_write(
+	struct event_store *s, int32_t nc, uint64_t limit, uint64_t until_ns, struct event_json *j);
 
 #endif
