@@ -8,6 +8,8 @@
 #include "runtime/base/kept_fd.h"
 #include "runtime/trace/ring.h"
 
+#define BATCH_RECORDS 512u
+
 struct ring_view {
 	const struct ring_head *head;
 	const struct ring_slot *slots[RING_SEGMENTS];
@@ -25,7 +27,9 @@ struct ring_view {
 	uint64_t busy_taken; /* drops of the writer that are accounted for */
 	uint64_t hold_pos;   /* position that the last poll stopped at */
 	uint64_t hold_since; /* when it first did; 0 = it did not */
-	uint64_t clear_ns;   /* last time at which nothing was left behind */
+	uint64_t goal;	     /* the head at some poll; another one when the cursor is there */
+	uint64_t goal_ns;    /* when that poll was */
+	uint64_t clear_ns;   /* last time of which nothing is left behind */
 };
 
 struct ctl_reader {
@@ -40,10 +44,11 @@ struct ctl_reader {
 	uint64_t who;	    /* its bit in a slot's `wanted` */
 	uint32_t next_ring; /* where the next poll begins */
 	bool dead;
+	bool more; /* the last poll stopped at its limit */
 	int error; /* sticky */
 	uint32_t ring_count;
 	struct ring_view rings[CTL_MAX_RINGS];
-	struct trace_record batch[RING_BATCH_RECORDS];
+	struct trace_record batch[BATCH_RECORDS];
 };
 
 /* Maps rings that are new.  0 or -errno; -EPROTO: no writer leaves such a file. */
