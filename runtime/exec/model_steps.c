@@ -48,8 +48,8 @@ static const struct {
 	unsigned where; /* kinds of units that do it */
 } ops[] = {
 	{"nop", VDEV_OP_NOP, 0, ON_ENGINE | ON_TOP_SP | ON_DMA},
-	{"copy", VDEV_OP_COPY, 2, ON_ENGINE | ON_DMA},
-	{"add", VDEV_OP_ADD, 3, ON_ENGINE},
+	{"copy", VDEV_OP_COPY, 2, ON_ENGINE | ON_TOP_SP | ON_DMA},
+	{"add", VDEV_OP_ADD, 3, ON_ENGINE | ON_TOP_SP},
 	{"barrier", VDEV_OP_BARRIER, 0, ON_TOP_SP},
 	{"all_gather", VDEV_OP_ALL_GATHER, 2, ON_TOP_SP},
 	{"all_reduce", VDEV_OP_ALL_REDUCE, 2, ON_TOP_SP},

@@ -99,11 +99,7 @@ TEST("registry: payload structures agree with the rows", "[registry]")
 	struct trace_device_exec run = {
 		.device_core_idx = 3, .exec_id = 7, .sync = {11, 12}, .model_id = 1ull << 50};
 	struct trace_device_stop end = {.sync = {21, 22}};
-	struct trace_timestamp_sync sync = {.exec_id = 5,
-		.sync = {31, 32},
-		.sync_bound_ns = 33,
-		.device_core_idx = 34,
-		.core_clocks = 35};
+	struct trace_timestamp_sync sync = {.exec_id = 5, .sync = {31, 32}, .sync_bound_ns = 33};
 	struct trace_exec wait = {.exec_id = 41, .model_id = 42};
 	struct trace_tensor tensor = {.tensor_id = 51, .size = 52, .ref_count = 53};
 	struct trace_model_switch swap = {
@@ -121,7 +117,6 @@ TEST("registry: payload structures agree with the rows", "[registry]")
 	CHECK_EQ(SHOWN(TIMESTAMP_SYNC, START, sync, "nc_timestamp_ns"), 31);
 	CHECK_EQ(SHOWN(TIMESTAMP_SYNC, START, sync, "cpu_timestamp_ns"), 32);
 	CHECK_EQ(SHOWN(TIMESTAMP_SYNC, START, sync, "sync_bound_ns"), 33);
-	CHECK_EQ(SHOWN(TIMESTAMP_SYNC, START, sync, "device_core_idx"), 34);
 	CHECK_EQ(SHOWN(EXEC_WAIT, START, wait, "exec_id"), 41);
 	CHECK_EQ(SHOWN(EXEC_WAIT, START, wait, "model_id"), 42);
 	CHECK_EQ(SHOWN(TENSOR_FREE, START, tensor, "tensor_id"), 51);

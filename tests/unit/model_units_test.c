@@ -99,7 +99,6 @@ TEST("model 2: what is wrong is refused with its line and a reason", "[model]")
 		{HEAD "step DMA0 1ns add a a c\n", 8, "add is not done by DMA0"},
 		{HEAD "step PE 1ns barrier\n", 8, "barrier is not done by PE"},
 		{HEAD "step DMA1 1ns all_reduce a c\n", 8, "all_reduce is not done by DMA1"},
-		{HEAD "step TOPSP 1ns add a a c\n", 8, "add is not done by TOPSP"},
 		{HEAD "step DMA1 1ns fault memory\n", 8, "fault is not done by DMA1"},
 		{HEAD "step PE 1ns fault\n", 8, "which fault?"},
 		{HEAD "step PE 1ns fault fire\n", 8, "'fire' is not a fault (numerical hardware "},
