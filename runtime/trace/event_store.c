@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "runtime/record/map64.h"
-#include "runtime/trace/ring.h"
 
 #define QUEUES (TRACE_MAX_NC + 1) /* the last: of no core */
 #define FIRST_ROOM 256u
@@ -38,11 +37,6 @@ struct event_store {
 	struct map64 names; /* id to place in texts << NAME_LEN_BITS | length */
 	char *texts;
 	size_t texts_len, texts_room;
-	struct {
-		struct queue *queue;
-		size_t count;
-		struct trace_record records[RING_BATCH_RECORDS];
-	} late; /* of the add that found no memory */
 };
 
 struct event_store *event_store_new(uint64_t max_per_core)
@@ -63,6 +57,15 @@ void event_store_free(struct event_store *s)
 	map64_free(&s->names);
 	free(s->texts);
 	free(s);
+}
+
+uint64_t event_store_waiting(const struct event_store *s)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < QUEUES; i++)
+		sum += s->queues[i].end - s->queues[i].at;
+	return sum;
 }
 
 uint64_t event_store_dropped(const struct event_store *s)
@@ -158,11 +161,14 @@ static int settle(struct event_store *s, struct queue *q)
 	return rc;
 }
 
-static int append(
-	struct event_store *s, struct queue *q, const struct trace_record *records, size_t count)
+int event_store_add(
+	void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records, size_t count)
 {
+	struct event_store *s = ctx;
+	struct queue *q = &s->queues[nc_idx < TRACE_MAX_NC ? nc_idx : TRACE_MAX_NC];
 	int rc = 0;
 
+	(void)lane;
 	if (q->end - q->at >= s->max + s->max / 4)
 		rc = settle(s, q);
 	if (rc == 0)
@@ -172,31 +178,6 @@ static int append(
 	memcpy(q->records + q->end, records, count * sizeof(*records));
 	q->end += count;
 	return 0;
-}
-
-int event_store_add(
-	void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records, size_t count)
-{
-	struct event_store *s = ctx;
-	struct queue *q = &s->queues[nc_idx < TRACE_MAX_NC ? nc_idx : TRACE_MAX_NC];
-	int rc = append(s, q, records, count);
-
-	(void)lane;
-	if (rc < 0) {
-		memcpy(s->late.records, records, count * sizeof(*records));
-		s->late.queue = q;
-		s->late.count = count;
-	}
-	return rc;
-}
-
-int event_store_add_late(struct event_store *s)
-{
-	int rc = s->late.count ? append(s, s->late.queue, s->late.records, s->late.count) : 0;
-
-	if (rc == 0)
-		s->late.count = 0;
-	return rc;
 }
 
 /* ---- names -------------------------------------------------------------------------------- */
@@ -246,23 +227,29 @@ const char *event_store_name(void *ctx, uint64_t id, size_t *ret_len)
 /* ---- records out -------------------------------------------------------------------------- */
 
 /* The queue whose next record is the oldest, of those given; NULL when all have given theirs. */
-static struct queue *oldest(struct queue *const *queues, uint32_t count, uint64_t limit)
+static struct queue *oldest(
+	struct queue *const *queues, uint32_t count, uint64_t limit, uint64_t until_ns)
 {
 	struct queue *best = NULL;
+	uint64_t best_ns = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct queue *q = queues[i];
+		uint64_t ns;
 
 		if (q->at + q->taken == q->end || (limit && q->taken == limit))
 			continue;
-		if (!best || q->records[q->at + q->taken].timestamp_ns <
-				     best->records[best->at + best->taken].timestamp_ns)
+		ns = q->records[q->at + q->taken].timestamp_ns;
+		if (ns <= until_ns && (!best || ns < best_ns)) {
 			best = q;
+			best_ns = ns;
+		}
 	}
 	return best;
 }
 
-int event_store_write(struct event_store *s, int32_t nc, uint64_t limit, struct event_json *j)
+int event_store_write(
+	struct event_store *s, int32_t nc, uint64_t limit, uint64_t until_ns, struct event_json *j)
 {
 	struct queue *chosen[QUEUES], *q;
 	uint32_t count = 0;
@@ -278,7 +265,7 @@ int event_store_write(struct event_store *s, int32_t nc, uint64_t limit, struct 
 		q->taken = 0;
 		chosen[count++] = q;
 	}
-	while (rc == 0 && (q = oldest(chosen, count, limit)))
+	while (rc == 0 && (q = oldest(chosen, count, limit, until_ns)))
 		rc = event_json_add(j, &q->records[q->at + q->taken++]);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
 		chosen[i]->at += chosen[i]->taken;

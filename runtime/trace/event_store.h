@@ -22,12 +22,10 @@ struct event_store;
 struct event_store *event_store_new(uint64_t max_per_core);
 void event_store_free(struct event_store *s);
 
-/* As a ring_batch_fn and a ring_name_fn; ctx is the store.  0 or -ENOMEM.  Records that found no memory are
- * kept all the same, once: before the next ones come, event_store_add_late must have said 0. */
+/* As a ring_batch_fn and a ring_name_fn; ctx is the store.  0; or -ENOMEM, and nothing is added. */
 int event_store_add(void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records,
 	size_t count);
 int event_store_add_name(void *ctx, uint64_t id, const char *text, uint32_t len);
-int event_store_add_late(struct event_store *s);
 
 /* The text of an id, as event_json_source wants it; id 0 has EVENT_JSON_NO_NAME.  Valid until the next
  * name is added. */
@@ -36,10 +34,15 @@ const char *event_store_name(void *ctx, uint64_t id, size_t *ret_len);
 /* Records that went because their queue was too long; exact after a write. */
 uint64_t event_store_dropped(const struct event_store *s);
 
+/* Records that wait, of all cores. */
+uint64_t event_store_waiting(const struct event_store *s);
+
 /*
  * Writes the events of a core, or of all with EVENT_STORE_ALL_NC, in the order of their times, and takes them
- * out.  limit: that many per core, the oldest; 0 = all.  0; or -ENOMEM, and all are still there.
+ * out.  limit: that many per core, the oldest; 0 = all.  until_ns: what is younger stays, for something older may
+ * still be added.  0; or -ENOMEM, and all are still there.
  */
-int event_store_write(struct event_store *s, int32_t nc, uint64_t limit, struct event_json *j);
+int event_store_write(
+	struct event_store *s, int32_t nc, uint64_t limit, uint64_t until_ns, struct event_json *j);
 
 #endif

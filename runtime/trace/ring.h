@@ -240,19 +240,20 @@ uint32_t ctl_reader_pid(const struct ctl_reader *r);
 
 #define RING_BATCH_RECORDS 512u
 
-/* Called for each run of whole records of one ring, oldest first, at most RING_BATCH_RECORDS.  A non-zero
- * return ends the poll and is passed on; the records do not come again. */
+/* Called for each run of whole records of one ring, oldest first, at most RING_BATCH_RECORDS.  A negative return ends the poll and is passed
+ * on, and these records count as not read: the next poll brings them again. */
 typedef int (*ring_batch_fn)(void *ctx, uint32_t nc_idx, uint32_t lane,
 	const struct trace_record *records, size_t count);
 
-/* Called for each new name.  A non-zero return as above, but the name comes again. */
+/* Called for each new name.  The same. */
 typedef int (*ring_name_fn)(void *ctx, uint64_t id, const char *text, uint32_t len);
 
 /*
  * Delivers all records and names that are whole and new.  dead = true after the process is
  * gone: slots that are still being written are then counted abandoned and passed over.
  * A live writer that holds up its ring for more than 200 ms is passed over the same way.
- * now_ns: BOOTTIME.  Returns the number of records delivered or what a callback returned.
+ * now_ns: BOOTTIME, as it was before the call.  Returns the number of records delivered, or the negative number
+ * that a callback returned.
  *
  * One call passes at most 2^20 positions of all rings; the rest is `unread` and the next call's.
  * -EPROTO, from then on always: the memory or its counters are not what a writer leaves.  -EBADF: the descriptor
@@ -260,6 +261,9 @@ typedef int (*ring_name_fn)(void *ctx, uint64_t id, const char *text, uint32_t l
  */
 long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batch_fn on_batch,
 	ring_name_fn on_name, void *ctx);
+
+/* Did the last poll stop at that number? */
+bool ctl_reader_more(const struct ctl_reader *r);
 
 /*
  * A time before which no further record of this process will be written, were all writers prompt:

@@ -57,7 +57,7 @@ static int names_poll(struct ctl_reader *r, ring_name_fn on_name, void *ctx)
 			return -EPROTO;
 		memcpy(text, r->names + r->names_read + sizeof(name), name.len);
 		rc = on_name ? on_name(ctx, name.id, text, name.len) : 0;
-		if (rc)
+		if (rc < 0)
 			return rc;
 		r->names_read += whole;
 	}
@@ -131,7 +131,7 @@ static int take_record(
 
 /* Looks at the counters of a ring.  In this order a live writer cannot make the parts larger than the
  * sum.  -EPROTO: no writer leaves such numbers. */
-static int ring_look(struct ctl_reader *r, struct ring_view *v)
+static int ring_look(struct ctl_reader *r, struct ring_view *v, uint64_t now_ns)
 {
 	uint64_t busy = atomic_load_explicit(&v->head->slot_busy, memory_order_acquire);
 	uint64_t word = atomic_load_explicit(&v->head->head, memory_order_acquire);
@@ -151,11 +151,18 @@ static int ring_look(struct ctl_reader *r, struct ring_view *v)
 	v->head_seen = head;
 	v->busy_seen = busy;
 	v->emitted_seen = emitted;
+	if (v->cursor >= v->goal) {
+		v->goal = head;
+		v->goal_ns = now_ns;
+	}
 	return 0;
 }
 
-/* The same for the counters of the process, and all its rings. */
-static int look(struct ctl_reader *r)
+/*
+ * The same for the counters of the process, and all its rings; the newest first.  A thread that gets a lane leaves
+ * an older ring for it: whoever sees its events there sees those before them as well.
+ */
+static int look(struct ctl_reader *r, uint64_t now_ns)
 {
 	uint64_t no_ring = atomic_load_explicit(&r->ctl->no_ring, memory_order_acquire);
 	uint64_t emitted = atomic_load_explicit(&r->ctl->emitted_no_ring, memory_order_acquire);
@@ -168,8 +175,8 @@ static int look(struct ctl_reader *r)
 	r->no_ring = no_ring;
 	r->emitted_no_ring = emitted;
 	r->names_lost = lost;
-	for (uint32_t i = 0; i < r->ring_count && rc == 0; i++)
-		rc = ring_look(r, &r->rings[i]);
+	for (uint32_t i = r->ring_count; i > 0 && rc == 0; i--)
+		rc = ring_look(r, &r->rings[i - 1], now_ns);
 	return rc;
 }
 
@@ -178,6 +185,7 @@ static long ring_poll(struct ctl_reader *r, struct ring_view *v, uint32_t *budge
 	ring_batch_fn on_batch, void *ctx)
 {
 	uint64_t busy = v->busy_seen, head = v->head_seen;
+	struct ring_view batch_begin;
 	uint32_t filled = 0;
 	long delivered = 0;
 	bool held = false;
@@ -185,7 +193,8 @@ static long ring_poll(struct ctl_reader *r, struct ring_view *v, uint32_t *budge
 
 	if (head - v->cursor > (uint64_t)v->capacity << (v->epochs - 1))
 		v->cursor = head - ((uint64_t)v->capacity << (v->epochs - 1));
-	while (v->cursor != head && !held && *budget && rc == 0) {
+	batch_begin = *v;
+	while (v->cursor != head && !held && *budget && rc >= 0) {
 		int took = take_record(r, v, &r->batch[filled], now_ns);
 
 		held = took < 0;
@@ -195,14 +204,22 @@ static long ring_poll(struct ctl_reader *r, struct ring_view *v, uint32_t *budge
 		}
 		if (took > 0)
 			filled++;
-		if (filled &&
-			(filled == RING_BATCH_RECORDS || held || v->cursor == head || !*budget)) {
-			v->delivered += filled;
-			delivered += filled;
+		if (filled && (filled == RING_BATCH_RECORDS || held || v->cursor == head || !*budget)) {
 			rc = on_batch ? on_batch(ctx, v->nc_idx, v->lane, r->batch, filled) : 0;
+			if (rc >= 0) {
+				v->delivered += filled;
+				delivered += filled;
+				batch_begin = *v;
+			}
 			filled = 0;
 		}
 	}
+	if (rc < 0) {
+		*v = batch_begin;
+		return rc;
+	}
+	if (v->cursor >= v->goal)
+		v->clear_ns = v->goal_ns;
 	if (!held && v->cursor == head) {
 		v->hold_since = 0;
 		v->clear_ns = now_ns;
@@ -214,20 +231,20 @@ static long ring_poll(struct ctl_reader *r, struct ring_view *v, uint32_t *budge
 		ring_map_release(v);
 	}
 	/* What was whole was not dropped. */
-	if (rc == 0 && busy > head - v->delivered - v->filtered)
+	if (busy > head - v->delivered - v->filtered)
 		return -EPROTO;
-	return rc ? rc : delivered;
+	return delivered;
 }
 
 /* What precedes the records: new rings, counters, names. */
-static int prepare(struct ctl_reader *r, ring_name_fn on_name, void *ctx)
+static int prepare(struct ctl_reader *r, uint64_t now_ns, ring_name_fn on_name, void *ctx)
 {
 	int rc = r->error;
 
 	if (rc == 0)
 		rc = r->error = ring_map_new(r);
 	if (rc == 0)
-		rc = r->error = look(r);
+		rc = r->error = look(r, now_ns);
 	if (rc == 0) {
 		rc = names_poll(r, on_name, ctx);
 		if (rc == -EPROTO)
@@ -242,7 +259,7 @@ int ctl_reader_skip(struct ctl_reader *r)
 	int rc = r->error = ring_map_new(r);
 
 	if (rc == 0)
-		rc = r->error = look(r);
+		rc = r->error = look(r, 0);
 	for (uint32_t i = 0; i < r->ring_count && rc == 0; i++) {
 		struct ring_view *v = &r->rings[i];
 
@@ -258,9 +275,9 @@ long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batc
 {
 	uint32_t budget = POLL_POSITIONS, first = r->next_ring;
 	long delivered = 0;
-	long rc = prepare(r, on_name, ctx);
+	long rc = prepare(r, now_ns, on_name, ctx);
 
-	if (rc)
+	if (rc < 0)
 		return rc;
 	r->dead = dead;
 	for (uint32_t i = 0; i < r->ring_count; i++) {
@@ -276,7 +293,13 @@ long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batc
 		delivered += rc;
 	}
 	r->polled_ns = now_ns;
+	r->more = budget == 0;
 	return delivered;
+}
+
+bool ctl_reader_more(const struct ctl_reader *r)
+{
+	return r->more;
 }
 
 uint64_t ctl_reader_watermark(const struct ctl_reader *r, uint64_t now_ns)

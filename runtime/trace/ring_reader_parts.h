@@ -25,7 +25,10 @@ struct ring_view {
 	uint64_t busy_taken; /* drops of the writer that are accounted for */
 	uint64_t hold_pos;   /* position that the last poll stopped at */
 	uint64_t hold_since; /* when it first did; 0 = it did not */
-	uint64_t clear_ns;   /* last time at which nothing was left behind */
+	uint64_t
+		goal; /* the head at some look; there is a new one when the cursor has reached it */
+	uint64_t goal_ns;  /* when that look was */
+	uint64_t clear_ns; /* last time of which nothing is left behind */
 };
 
 struct ctl_reader {
@@ -40,6 +43,7 @@ struct ctl_reader {
 	uint64_t who;	    /* its bit in a slot's `wanted` */
 	uint32_t next_ring; /* where the next poll begins */
 	bool dead;
+	bool more; /* the last poll stopped at its limit */
 	int error; /* sticky */
 	uint32_t ring_count;
 	struct ring_view rings[CTL_MAX_RINGS];

@@ -25,9 +25,8 @@
 
 #define TAG "NRT"
 #define MIN_EVENTS 1024u
-#define MAX_ROUNDS \
-	64 /* of 2^20 records: more can only come from writers that are faster than we are */
 
+/* Of all rings since the capture began. */
 struct totals {
 	uint64_t read, unread, overwritten, dropped;
 };
@@ -37,7 +36,6 @@ static struct {
 	struct ctl_reader *reader; /* NULL = off */
 	struct event_store *store;
 	int64_t offset_ns;
-	struct totals before; /* what the reader had counted when the capture began */
 } capture = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Atomic int32_t workers[TRACE_MAX_NC]; /* gid + 1; 0 = not known */
@@ -88,19 +86,6 @@ static void close_locked(void)
 	capture.store = NULL;
 }
 
-/* Passes over records; an earlier capture's. */
-static int ignore(
-	void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records, size_t count)
-{
-	(void)ctx;
-	(void)nc_idx;
-	(void)lane;
-	(void)records;
-	(void)count;
-	return 0;
-}
-
-/* Over all rings. */
 static struct totals totals(void)
 {
 	struct totals sum = {0};
@@ -117,19 +102,22 @@ static struct totals totals(void)
 	return sum;
 }
 
-/* Takes out of the rings what is there now.  0 or -errno. */
-static int drain(ring_batch_fn on_batch)
+/*
+ * Takes out of the rings what is there at the begin, however much comes meanwhile.  0 or -errno.  ret_mark: of the
+ * time up to this nothing is missing.  What is younger is to wait: a thread that is held up between the steps of
+ * an event hides those behind it in its ring, and the stop of a span may be seen where its start is not.
+ */
+static int drain(ring_batch_fn on_batch, uint64_t *ret_mark)
 {
-	uint64_t left = 0, before;
-	int round = 0;
+	uint64_t begin = clock_boot().ns, now = begin;
 	long n;
 
 	do {
-		before = left;
-		n = ctl_reader_poll(capture.reader, false, clock_boot().ns, on_batch,
-			event_store_add_name, capture.store);
-		left = totals().unread;
-	} while (n >= 0 && left && (n > 0 || left != before) && ++round < MAX_ROUNDS);
+		n = ctl_reader_poll(
+			capture.reader, false, now, on_batch, event_store_add_name, capture.store);
+		now = clock_boot().ns;
+		*ret_mark = ctl_reader_watermark(capture.reader, begin);
+	} while (n >= 0 && *ret_mark < begin && ctl_reader_more(capture.reader));
 	return n < 0 ? (int)n : 0;
 }
 
@@ -146,12 +134,10 @@ static int open_locked(const struct nrt_sys_trace_config *config)
 		return -ENOMEM;
 	rc = open_reader(&capture.reader);
 	if (rc == 0)
-		rc = drain(ignore);
-	if (rc == 0) {
-		capture.before = totals();
+		rc = ctl_reader_skip(capture.reader); /* an earlier capture's */
+	if (rc == 0)
 		rc = trace_subscribe(
 			CTL_SUB_API, &filter, max > UINT32_MAX ? UINT32_MAX : (uint32_t)max);
-	}
 	capture.offset_ns = clock_snapshot_offset(&now);
 	if (rc < 0)
 		close_locked();
@@ -199,17 +185,23 @@ NRT_STATUS nrt_sys_trace_start(nrt_sys_trace_config_t *options)
 	return status;
 }
 
+/* Where all events of the capture are; what was not fetched is counted where it is. */
 static void say_counts(const char *call)
 {
-	const struct totals now = totals(), *before = &capture.before;
+	uint64_t limit = event_store_dropped(capture.store), fetched, mark;
+	struct totals n = totals();
 
+	fetched = n.read - limit - event_store_waiting(capture.store);
+	if (drain(NULL, &mark) < 0)
+		log_write(LOG_LEVEL_WARN, TAG, call, "What was not fetched cannot be counted");
+	n = totals();
 	log_write(LOG_LEVEL_INFO, TAG, call,
-		"Capture ends: %llu events read, of these %llu beyond the limit; %llu overwritten, "
-		"%llu dropped",
-		(unsigned long long)(now.read - before->read),
-		(unsigned long long)event_store_dropped(capture.store),
-		(unsigned long long)(now.overwritten - before->overwritten),
-		(unsigned long long)(now.dropped - before->dropped));
+		"Capture ends: %llu events fetched, %llu not fetched, %llu beyond the limit, %llu "
+		"overwritten, %llu dropped",
+		(unsigned long long)fetched,
+		(unsigned long long)(n.read + n.unread - limit - fetched),
+		(unsigned long long)limit, (unsigned long long)n.overwritten,
+		(unsigned long long)n.dropped);
 }
 
 static void stop(const char *call)
@@ -256,18 +248,17 @@ static int write_locked(
 		.gids = gids,
 		.gid_count = TRACE_MAX_NC};
 	struct event_json json;
+	uint64_t mark;
 	int rc;
 
 	for (uint32_t nc = 0; nc < TRACE_MAX_NC; nc++)
 		gids[nc] = atomic_load(&workers[nc]) - 1;
 	rc = event_json_begin(&json, &source);
 	if (rc == 0 && capture.reader) {
-		rc = event_store_add_late(capture.store);
+		rc = drain(event_store_add, &mark);
 		if (rc == 0)
-			rc = drain(event_store_add);
-		if (rc == 0)
-			rc = event_store_write(
-				capture.store, options->nc_idx, options->max_events_per_nc, &json);
+			rc = event_store_write(capture.store, options->nc_idx,
+				options->max_events_per_nc, mark, &json);
 	}
 	if (rc == 0)
 		event_json_end(&json, ret_text, ret_len);

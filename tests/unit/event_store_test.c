@@ -29,7 +29,8 @@ static const char *written(struct event_store *s, int32_t nc, uint64_t limit)
 	size_t len, used = 0;
 
 	out[0] = '\0';
-	if (event_json_begin(&j, &nothing_known) < 0 || event_store_write(s, nc, limit, &j) < 0)
+	if (event_json_begin(&j, &nothing_known) < 0 ||
+		event_store_write(s, nc, limit, UINT64_MAX, &j) < 0)
 		return "failed";
 	event_json_end(&j, &text, &len);
 	for (char *at = text; (at = strstr(at, "\"id\":")) != NULL; at++) {
@@ -153,7 +154,9 @@ TEST("event store: late events come into order whatever waits and is added", "[e
 		put_many(s, next, n);
 		next += n;
 		REQUIRE_EQ(event_json_begin(&j, &nothing_known), 0);
-		REQUIRE_EQ(event_store_write(s, 0, round < 399 ? 1 + round * 11 % 60 : 0, &j), 0);
+		REQUIRE_EQ(event_store_write(
+				   s, 0, round < 399 ? 1 + round * 11 % 60 : 0, UINT64_MAX, &j),
+			0);
 		event_json_end(&j, &text, &len);
 		for (at = text; (at = strstr(at, "\"id\":")) != NULL; at++, seen++) {
 			uint64_t key;
