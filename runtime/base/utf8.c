@@ -39,3 +39,15 @@ size_t utf8_length(const void *text, size_t left)
 		return 0;
 	return forms[form].length;
 }
+
+size_t utf8_cut(const void *text, size_t len, size_t most)
+{
+	const uint8_t *s = text;
+
+	if (len <= most)
+		return len;
+	for (size_t back = 1; back < 4 && back <= most; back++)
+		if (utf8_length(s + most - back, len - most + back) > back)
+			return most - back;
+	return most;
+}

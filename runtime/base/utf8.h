@@ -12,4 +12,7 @@
  * one.  Reads at most `left` bytes. */
 size_t utf8_length(const void *text, size_t left);
 
+/* How much of a text of len bytes to take for at most `most`, without cutting a sequence. */
+size_t utf8_cut(const void *text, size_t len, size_t most);
+
 #endif

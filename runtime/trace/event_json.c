@@ -22,10 +22,9 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define FIRST_ROOM 4096u
-#define MAX_NAME 255u
-#define NAMES_PER_EVENT 1u /* no type has two interned fields */
+#define NAMES_PER_EVENT 1u /* no phase of a type has two interned fields; a test counts them */
 /* Head, eight numbers with their keys, six fields, one name of which each byte becomes six. */
-#define MAX_EVENT (1024u + NAMES_PER_EVENT * 6u * MAX_NAME)
+#define MAX_EVENT (1024u + NAMES_PER_EVENT * 6u * TRACE_NAME_BYTES)
 #define TAIL "],\"data_version\":2}"
 
 enum json_form { JSON_AS_FORM, JSON_ABSENT, JSON_MEM_TYPE, JSON_ALGORITHM };
@@ -168,7 +167,7 @@ static uint8_t *put_model_name(uint8_t *p, const struct event_json *j, uint64_t 
 
 	if (!name)
 		return p;
-	return put_string(PUT(p, ",\"model_name\":"), name, len < MAX_NAME ? len : MAX_NAME);
+	return put_string(PUT(p, ",\"model_name\":"), name, utf8_cut(name, len, TRACE_NAME_BYTES));
 }
 
 /* ---- data --------------------------------------------------------------------------------- */

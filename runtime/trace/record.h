@@ -16,6 +16,8 @@
 #define TRACE_NC_UNKNOWN 0xffffffffu /* nc_idx of an event that belongs to no known core */
 #define TRACE_MAX_NC 256u
 #define TRACE_PAYLOAD_BYTES 40u
+#define TRACE_NAME_BYTES \
+	255u /* of a name that an id stands for; of longer ones the rest is not kept */
 
 enum trace_phase {
 	TRACE_START = 0,
@@ -33,9 +35,9 @@ struct trace_sync_info {
 struct trace_record {
 	uint32_t trace_type; /* enum trace_type, event_registry.h */
 	uint32_t status;     /* NRT_STATUS of the call, on stops and instants; ours */
-	uint64_t thread_id;  /* kernel thread id; 0 = written by the device's side */
-	uint64_t id;	     /* sequence within the core */
-	uint64_t nc_local_id;
+	uint64_t thread_id;  /* kernel thread id; of the device's events, the thread that waited */
+	uint64_t id; /* sequence within the lane, the lane above it (ring.h): unique on the core */
+	uint64_t nc_local_id; /* the same */
 	uint64_t tracking_id; /* shared by start and stop; never 0; unique in the process */
 	uint64_t timestamp_ns;
 	uint8_t data[TRACE_PAYLOAD_BYTES];

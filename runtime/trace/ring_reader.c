@@ -131,7 +131,7 @@ static int take_record(
 
 /* Looks at the counters of a ring.  In this order a live writer cannot make the parts larger than the
  * sum.  -EPROTO: no writer leaves such numbers. */
-static int ring_look(struct ctl_reader *r, struct ring_view *v, uint64_t now_ns)
+static int ring_look(struct ctl_reader *r, struct ring_view *v)
 {
 	uint64_t busy = atomic_load_explicit(&v->head->slot_busy, memory_order_acquire);
 	uint64_t word = atomic_load_explicit(&v->head->head, memory_order_acquire);
@@ -151,10 +151,6 @@ static int ring_look(struct ctl_reader *r, struct ring_view *v, uint64_t now_ns)
 	v->head_seen = head;
 	v->busy_seen = busy;
 	v->emitted_seen = emitted;
-	if (v->cursor >= v->goal) {
-		v->goal = head;
-		v->goal_ns = now_ns;
-	}
 	return 0;
 }
 
@@ -162,7 +158,7 @@ static int ring_look(struct ctl_reader *r, struct ring_view *v, uint64_t now_ns)
  * The same for the counters of the process, and all its rings; the newest first.  A thread that gets a lane leaves
  * an older ring for it: whoever sees its events there sees those before them as well.
  */
-static int look(struct ctl_reader *r, uint64_t now_ns)
+static int look(struct ctl_reader *r)
 {
 	uint64_t no_ring = atomic_load_explicit(&r->ctl->no_ring, memory_order_acquire);
 	uint64_t emitted = atomic_load_explicit(&r->ctl->emitted_no_ring, memory_order_acquire);
@@ -176,7 +172,7 @@ static int look(struct ctl_reader *r, uint64_t now_ns)
 	r->emitted_no_ring = emitted;
 	r->names_lost = lost;
 	for (uint32_t i = r->ring_count; i > 0 && rc == 0; i--)
-		rc = ring_look(r, &r->rings[i - 1], now_ns);
+		rc = ring_look(r, &r->rings[i - 1]);
 	return rc;
 }
 
@@ -218,8 +214,11 @@ static long ring_poll(struct ctl_reader *r, struct ring_view *v, uint32_t *budge
 		*v = batch_begin;
 		return rc;
 	}
-	if (v->cursor >= v->goal)
+	if (v->cursor >= v->goal) {
 		v->clear_ns = v->goal_ns;
+		v->goal = head;
+		v->goal_ns = now_ns;
+	}
 	if (!held && v->cursor == head) {
 		v->hold_since = 0;
 		v->clear_ns = now_ns;
@@ -237,14 +236,14 @@ static long ring_poll(struct ctl_reader *r, struct ring_view *v, uint32_t *budge
 }
 
 /* What precedes the records: new rings, counters, names. */
-static int prepare(struct ctl_reader *r, uint64_t now_ns, ring_name_fn on_name, void *ctx)
+static int prepare(struct ctl_reader *r, ring_name_fn on_name, void *ctx)
 {
 	int rc = r->error;
 
 	if (rc == 0)
 		rc = r->error = ring_map_new(r);
 	if (rc == 0)
-		rc = r->error = look(r, now_ns);
+		rc = r->error = look(r);
 	if (rc == 0) {
 		rc = names_poll(r, on_name, ctx);
 		if (rc == -EPROTO)
@@ -259,7 +258,7 @@ int ctl_reader_skip(struct ctl_reader *r)
 	int rc = r->error = ring_map_new(r);
 
 	if (rc == 0)
-		rc = r->error = look(r, 0);
+		rc = r->error = look(r);
 	for (uint32_t i = 0; i < r->ring_count && rc == 0; i++) {
 		struct ring_view *v = &r->rings[i];
 
@@ -275,7 +274,7 @@ long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batc
 {
 	uint32_t budget = POLL_POSITIONS, first = r->next_ring;
 	long delivered = 0;
-	long rc = prepare(r, now_ns, on_name, ctx);
+	long rc = prepare(r, on_name, ctx);
 
 	if (rc < 0)
 		return rc;

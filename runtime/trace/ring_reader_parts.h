@@ -25,10 +25,9 @@ struct ring_view {
 	uint64_t busy_taken; /* drops of the writer that are accounted for */
 	uint64_t hold_pos;   /* position that the last poll stopped at */
 	uint64_t hold_since; /* when it first did; 0 = it did not */
-	uint64_t
-		goal; /* the head at some look; there is a new one when the cursor has reached it */
-	uint64_t goal_ns;  /* when that look was */
-	uint64_t clear_ns; /* last time of which nothing is left behind */
+	uint64_t goal;	     /* the head at some poll; another one when the cursor is there */
+	uint64_t goal_ns;    /* when that poll was */
+	uint64_t clear_ns;   /* last time of which nothing is left behind */
 };
 
 struct ctl_reader {

@@ -24,7 +24,6 @@
 #include "runtime/trace/trace.h"
 
 #define TAG "NRT"
-#define MIN_EVENTS 1024u
 
 /* Of all rings since the capture began. */
 struct totals {
@@ -128,7 +127,7 @@ static int open_locked(const struct nrt_sys_trace_config *config)
 	struct clock_snapshot now = clock_snapshot_take();
 	int rc;
 
-	max = max < MIN_EVENTS ? MIN_EVENTS : max;
+	max = max < RING_MIN_CAPACITY ? RING_MIN_CAPACITY : max;
 	capture.store = event_store_new(max);
 	if (!capture.store)
 		return -ENOMEM;

@@ -14,13 +14,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/base/utf8.h"
 #include "runtime/trace/control.h"
 #include "runtime/trace/intern.h"
 #include "runtime/trace/ring_write.h"
 
 #define NO_CORE TRACE_MAX_NC /* index of the ring for events of no core */
-#define MAX_NAMES 4096u	     /* distinct names that are remembered as logged */
-#define MAX_NAME_BYTES 255u
+#define MAX_NAMES 65536u /* distinct names that are remembered as logged: more than the log holds */
 
 struct trace_gate trace_gate;
 
@@ -302,11 +302,13 @@ static bool remember_name(uint64_t id)
 		at = (at + 1) % MAX_NAMES;
 	}
 	if (state.name_count == MAX_NAMES - 1)
-		return true; /* from here on names may stand in the log twice */
+		return true; /* the log is full: each is counted as lost */
 	state.names[at] = id;
 	state.name_count++;
 	return true;
 }
+
+static_assert(MAX_NAMES > CTL_NAMES_BYTES / (sizeof(struct ctl_name) + 8), "the log is full first");
 
 uint64_t trace_intern(const char *text)
 {
@@ -317,8 +319,8 @@ uint64_t trace_intern(const char *text)
 		return id;
 	pthread_mutex_lock(&state.lock);
 	if (state.open && remember_name(id))
-		(void)control_add_name(&state.control, id, text,
-			len < MAX_NAME_BYTES ? (uint32_t)len : MAX_NAME_BYTES);
+		(void)control_add_name(
+			&state.control, id, text, (uint32_t)utf8_cut(text, len, TRACE_NAME_BYTES));
 	pthread_mutex_unlock(&state.lock);
 	return id;
 }

@@ -49,12 +49,12 @@ static inline uint32_t trace_wanted(uint32_t nc, uint32_t type)
 	       (uint32_t)atomic_load_explicit(&trace_gate.cores[at], memory_order_relaxed);
 }
 
-/* A span between its start and its stop; lives on the caller's stack. */
+/* A span between its start and its stop; lives on the caller's stack.  tracking 0: there is no start. */
 struct trace_span {
 	uint64_t tracking;
 	uint32_t nc;
 	uint16_t type;
-	uint8_t wanted; /* who wanted the start (perhaps it was dropped): nobody else gets the stop */
+	uint8_t wanted; /* who wanted the start: nobody else gets the stop */
 };
 
 /* ---- events ------------------------------------------------------------------------------- */
@@ -73,11 +73,11 @@ static inline struct trace_span trace_start(
 	return trace_start_event(nc, type, payload, size);
 }
 
-/* Closes it; status is the NRT_STATUS of what was done. */
+/* Closes it; status is the NRT_STATUS of what was done.  Nothing when the start was dropped: nobody has it. */
 static inline void trace_stop(
 	const struct trace_span *span, uint32_t status, const void *payload, size_t size)
 {
-	if (span->wanted)
+	if (span->tracking)
 		trace_stop_event(span, status, payload, size);
 }
 
@@ -104,7 +104,7 @@ int trace_open(void);
  * when somebody does. */
 void trace_core_touch(uint32_t nc);
 
-/* Id of a name; readers learn the text.  Names longer than 255 bytes are cut for readers. */
+/* Id of a name; readers learn the text.  Names longer than TRACE_NAME_BYTES are cut for readers. */
 uint64_t trace_intern(const char *text);
 
 /*

@@ -325,14 +325,102 @@ static int stop_batch(
 	return count ? -ENOSPC : 0;
 }
 
-TEST("ring: what a callback returns ends the poll and comes back", "[ring]")
+/* With a full batch before it, a slot that was dropped and one that others wanted: all of it comes again. */
+TEST("ring: what a callback refuses ends the poll, counts as unread and comes again", "[ring]")
+{
+	struct ring_event of_others = {.wanted = CTL_SUB_BIT(CTL_SUB_API)};
+	struct rig rig = {0};
+	struct ring_counters c;
+	uint64_t p;
+
+	REQUIRE_EQ(rig_open(&rig, 64), 0);
+	emit(&rig, 1);
+	CHECK_EQ(control_add_name(&rig.c, 7, "seven", 5), 0);
+	CHECK_EQ(poll_at(&rig, false, 1), 1);
+	p = claim(&rig); /* a lap later it is still not done: the next writer there is refused */
+	for (uint64_t n = 0; n < 63; n++)
+		emit(&rig, n);
+	emit(&rig, 0);
+	(void)ring_emit(rig.w, &of_others);
+	emit(&rig, 5);
+	complete(&rig, p);
+	CHECK_EQ(control_add_name(&rig.c, 8, "eight", 5), 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(ctl_reader_poll(rig.r, false, 2, stop_batch, on_name, &rig), -ENOSPC);
+		c = counters(&rig, 0);
+		CHECK_EQ(c.delivered, 1);
+		CHECK_EQ(c.filtered, 0);
+		CHECK_EQ(c.slot_busy, 1);
+		CHECK(balanced(&c));
+		CHECK_EQ(ctl_reader_watermark(rig.r, 9), 1);
+	}
+	CHECK_EQ(poll_at(&rig, false, 3), 62);
+	CHECK_EQ(rig.last.timestamp_ns, 5);
+	CHECK_EQ(rig.torn, 0);
+	c = counters(&rig, 0);
+	CHECK_EQ(c.filtered, 1);
+	CHECK_EQ(c.unread, 0);
+	CHECK(balanced(&c));
+	CHECK_STR(rig.names, "7=seven;8=eight;");
+	rig_close(&rig);
+}
+
+static int refuse_name(void *ctx, uint64_t id, const char *text, uint32_t len)
+{
+	(void)ctx;
+	(void)id;
+	(void)text;
+	(void)len;
+	return -ENOMEM;
+}
+
+TEST("ring: a name that a callback refuses comes again", "[ring]")
 {
 	struct rig rig = {0};
 
 	REQUIRE_EQ(rig_open(&rig, 64), 0);
-	emit(&rig, 0);
-	CHECK_EQ(ctl_reader_poll(rig.r, false, 1, stop_batch, on_name, &rig), -ENOSPC);
-	CHECK_EQ(poll_at(&rig, false, 2), 0); /* it was handed over */
+	CHECK_EQ(control_add_name(&rig.c, 7, "seven", 5), 0);
+	emit(&rig, 1);
+	CHECK_EQ(ctl_reader_poll(rig.r, false, 1, on_batch, refuse_name, &rig), -ENOMEM);
+	CHECK_EQ(rig.records, 0);
+	CHECK(!ctl_reader_failed(rig.r));
+	CHECK_EQ(poll_at(&rig, false, 2), 1);
+	CHECK_STR(rig.names, "7=seven;");
+	rig_close(&rig);
+}
+
+static int seven(
+	void *ctx, uint32_t nc, uint32_t lane, const struct trace_record *records, size_t count)
+{
+	return on_batch(ctx, nc, lane, records, count) + 7;
+}
+
+TEST("ring: a positive number from a callback is none of an error", "[ring]")
+{
+	struct rig rig = {0};
+
+	REQUIRE_EQ(rig_open(&rig, 1024), 0);
+	for (uint64_t n = 0; n < 1000; n++)
+		emit(&rig, n);
+	CHECK_EQ(ctl_reader_poll(rig.r, false, 1, seven, NULL, &rig), 1000);
+	CHECK_EQ(rig.records, 1000);
+	rig_close(&rig);
+}
+
+/* The writer is always ahead: the watermark follows the heads of earlier looks. */
+TEST("ring: a reader that never catches up still says up to when it has all", "[ring]")
+{
+	struct rig rig = {0};
+
+	REQUIRE_EQ(rig_open(&rig, 1024), 0);
+	CHECK_EQ(poll_at(&rig, false, 100), 0);
+	for (uint64_t now = 200; now < 1000; now += 100) {
+		emit(&rig, now);
+		(void)claim(&rig);
+		CHECK(poll_at(&rig, false, now + 50) > 0);
+		CHECK_EQ(ctl_reader_watermark(rig.r, now + 99), now == 200 ? 100 : now - 50);
+		complete(&rig, atomic_load(&rig.w->head->head) - 1);
+	}
 	rig_close(&rig);
 }
 
