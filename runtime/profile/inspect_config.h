@@ -34,7 +34,7 @@ struct nrt_inspect_config {
 	bool enable_inspect;
 	bool enable_inspect_on_fail;
 	nrt_inspect_device_profile_mode_t device_profile_mode;
-	bool nc[SYS_TRACE_MAX_NC]; /* for device profiles; events have their own */
+	bool nc[TRACE_MAX_NC]; /* for device profiles; events have their own */
 };
 
 struct nrt_profile_continuous_options {

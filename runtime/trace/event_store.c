@@ -260,7 +260,7 @@ int event_store_write(
 		rc = settle(s, q);
 		if (rc < 0)
 			return rc;
-		if (q->at == q->end || (nc != EVENT_STORE_ALL_NC && i != (uint32_t)nc))
+		if (q->at == q->end || (nc != TRACE_ALL_NC && i != (uint32_t)nc))
 			continue;
 		q->taken = 0;
 		chosen[count++] = q;

@@ -14,15 +14,13 @@
 #include "runtime/trace/event_json.h"
 #include "runtime/trace/record.h"
 
-#define EVENT_STORE_ALL_NC (-1)
-
 struct event_store;
 
 /* max_per_core: at least 1.  NULL: no memory. */
 struct event_store *event_store_new(uint64_t max_per_core);
 void event_store_free(struct event_store *s);
 
-/* As a ring_batch_fn and a ring_name_fn; ctx is the store.  0 or -ENOMEM. */
+/* As a ring_batch_fn and a ring_name_fn; ctx is the store.  0; or -ENOMEM, and nothing is added. */
 int event_store_add(void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records,
 	size_t count);
 int event_store_add_name(void *ctx, uint64_t id, const char *text, uint32_t len);
@@ -38,7 +36,7 @@ uint64_t event_store_dropped(const struct event_store *s);
 uint64_t event_store_waiting(const struct event_store *s);
 
 /*
- * Writes the events of a core, or of all with EVENT_STORE_ALL_NC, in the order of their times, and takes them
+ * Writes the events of a core, or of all with TRACE_ALL_NC, in the order of their times, and takes them
  * out.  limit: that many per core, the oldest; 0 = all.  until_ns: what is younger stays, for something older may
  * still be added.  0; or -ENOMEM, and all are still there.
  */

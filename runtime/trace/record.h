@@ -15,6 +15,7 @@
 
 #define TRACE_NC_UNKNOWN 0xffffffffu /* nc_idx of an event that belongs to no known core */
 #define TRACE_MAX_NC 256u
+#define TRACE_ALL_NC (-1) /* where one of them can be chosen */
 #define TRACE_PAYLOAD_BYTES 40u
 #define TRACE_NAME_BYTES \
 	255u /* of a name that an id stands for; of longer ones the rest is not kept */

@@ -238,8 +238,11 @@ int ctl_reader_skip(struct ctl_reader *r);
 /* Process id as the process itself sees it (not to be trusted for identity). */
 uint32_t ctl_reader_pid(const struct ctl_reader *r);
 
-/* Called for each run of whole records of one ring, oldest first.  A negative return ends the poll and is passed
- * on, and these records count as not read: the next poll brings them again. */
+#define RING_BATCH_RECORDS 512u
+
+/* Called for each run of whole records of one ring, oldest first, at most RING_BATCH_RECORDS.  A negative
+ * return ends the poll and is passed on, and these records count as not read: the next poll brings them
+ * again. */
 typedef int (*ring_batch_fn)(void *ctx, uint32_t nc_idx, uint32_t lane,
 	const struct trace_record *records, size_t count);
 

@@ -200,7 +200,8 @@ static long ring_poll(struct ctl_reader *r, struct ring_view *v, uint32_t *budge
 		}
 		if (took > 0)
 			filled++;
-		if (filled && (filled == BATCH_RECORDS || held || v->cursor == head || !*budget)) {
+		if (filled &&
+			(filled == RING_BATCH_RECORDS || held || v->cursor == head || !*budget)) {
 			rc = on_batch ? on_batch(ctx, v->nc_idx, v->lane, r->batch, filled) : 0;
 			if (rc >= 0) {
 				v->delivered += filled;

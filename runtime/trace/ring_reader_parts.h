@@ -8,8 +8,6 @@
 #include "runtime/base/kept_fd.h"
 #include "runtime/trace/ring.h"
 
-#define BATCH_RECORDS 512u
-
 struct ring_view {
 	const struct ring_head *head;
 	const struct ring_slot *slots[RING_SEGMENTS];
@@ -48,7 +46,7 @@ struct ctl_reader {
 	int error; /* sticky */
 	uint32_t ring_count;
 	struct ring_view rings[CTL_MAX_RINGS];
-	struct trace_record batch[BATCH_RECORDS];
+	struct trace_record batch[RING_BATCH_RECORDS];
 };
 
 /* Maps rings that are new.  0 or -errno; -EPROTO: no writer leaves such a file. */

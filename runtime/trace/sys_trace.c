@@ -269,7 +269,7 @@ static int write_locked(
 static NRT_STATUS fetch(const char *call, char **buffer, size_t *written_size,
 	const nrt_sys_trace_fetch_options_t *options)
 {
-	static const struct nrt_sys_trace_fetch_options everything = {.nc_idx = SYS_TRACE_ALL_NC};
+	struct nrt_sys_trace_fetch_options defaults;
 	NRT_STATUS status = NRT_SUCCESS;
 	int rc;
 
@@ -277,7 +277,8 @@ static NRT_STATUS fetch(const char *call, char **buffer, size_t *written_size,
 	if (!capture.reader)
 		log_write(
 			LOG_LEVEL_WARN, TAG, call, "The capture is off: there is nothing to fetch");
-	rc = write_locked(options ? options : &everything, buffer, written_size);
+	sys_trace_fetch_defaults(&defaults);
+	rc = write_locked(options ? options : &defaults, buffer, written_size);
 	if (rc < 0)
 		status = failed(call, "The events cannot be read", rc);
 	pthread_mutex_unlock(&capture.lock);

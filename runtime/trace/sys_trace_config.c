@@ -61,9 +61,9 @@ void sys_trace_config_defaults(struct nrt_sys_trace_config *config)
 NRT_STATUS sys_trace_config_set_nc(
 	const char *call, struct nrt_sys_trace_config *config, uint32_t nc, bool enabled)
 {
-	if (nc >= SYS_TRACE_MAX_NC) {
+	if (nc >= TRACE_MAX_NC) {
 		log_write(LOG_LEVEL_ERROR, TAG, call, "There is no NC %u: at most %u", nc,
-			SYS_TRACE_MAX_NC - 1);
+			TRACE_MAX_NC - 1);
 		return NRT_INVALID;
 	}
 	config->nc[nc] = enabled;
@@ -234,9 +234,9 @@ void nrt_sys_trace_free_event_types(const char **event_types, size_t count)
 
 /* ---- fetch options ------------------------------------------------------------------------ */
 
-static void fetch_defaults(struct nrt_sys_trace_fetch_options *options)
+void sys_trace_fetch_defaults(struct nrt_sys_trace_fetch_options *options)
 {
-	*options = (struct nrt_sys_trace_fetch_options){.nc_idx = SYS_TRACE_ALL_NC};
+	*options = (struct nrt_sys_trace_fetch_options){.nc_idx = TRACE_ALL_NC};
 }
 
 NRT_STATUS nrt_sys_trace_fetch_options_allocate(nrt_sys_trace_fetch_options_t **options)
@@ -246,7 +246,7 @@ NRT_STATUS nrt_sys_trace_fetch_options_allocate(nrt_sys_trace_fetch_options_t **
 		sys_trace_new_object(__func__, options, sizeof(*o), &status);
 
 	if (o) {
-		fetch_defaults(o);
+		sys_trace_fetch_defaults(o);
 		*options = o;
 	}
 	return status;
@@ -260,7 +260,7 @@ void nrt_sys_trace_fetch_options_free(nrt_sys_trace_fetch_options_t *options)
 void nrt_sys_trace_fetch_options_set_defaults(nrt_sys_trace_fetch_options_t *options)
 {
 	if (!sys_trace_check_object(__func__, options))
-		fetch_defaults(options);
+		sys_trace_fetch_defaults(options);
 }
 
 void nrt_sys_trace_fetch_options_set_max_events_per_nc(
@@ -274,12 +274,12 @@ void nrt_sys_trace_fetch_options_set_nc_idx(nrt_sys_trace_fetch_options_t *optio
 {
 	if (sys_trace_check_object(__func__, options))
 		return;
-	if (nc_idx >= SYS_TRACE_MAX_NC && nc_idx != UINT64_MAX) {
+	if (nc_idx >= TRACE_MAX_NC && nc_idx != UINT64_MAX) {
 		log_error(TAG, "There is no NC %llu: at most %u", (unsigned long long)nc_idx,
-			SYS_TRACE_MAX_NC - 1);
+			TRACE_MAX_NC - 1);
 		return;
 	}
-	options->nc_idx = nc_idx == UINT64_MAX ? SYS_TRACE_ALL_NC : (int32_t)nc_idx;
+	options->nc_idx = nc_idx == UINT64_MAX ? TRACE_ALL_NC : (int32_t)nc_idx;
 }
 
 void nrt_sys_trace_buffer_free(char *buffer)

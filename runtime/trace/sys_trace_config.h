@@ -15,22 +15,21 @@
 
 #include "runtime/trace/event_registry.h"
 
-#define SYS_TRACE_MAX_NC 256u
 #define SYS_TRACE_DEFAULT_EVENTS 0x100000u /* the binary's; documents say 1,000,000 */
-#define SYS_TRACE_ALL_NC (-1)
 
 struct nrt_sys_trace_config {
 	uint64_t max_events_per_nc; /* as it was set; whoever starts limits it */
-	bool nc[SYS_TRACE_MAX_NC];
+	bool nc[TRACE_MAX_NC];
 	bool type[TRACE_TYPE_COUNT];
 };
 
 struct nrt_sys_trace_fetch_options {
 	uint64_t max_events_per_nc; /* 0 = no limit */
-	int32_t nc_idx;		    /* SYS_TRACE_ALL_NC = all */
+	int32_t nc_idx;		    /* TRACE_ALL_NC = all */
 };
 
 void sys_trace_config_defaults(struct nrt_sys_trace_config *config);
+void sys_trace_fetch_defaults(struct nrt_sys_trace_fetch_options *options);
 
 /* Setters for the ABI calls here and of inspections: NRT_INVALID for what is out of range, said in the log as
  * by `call`. */

@@ -62,7 +62,7 @@ static size_t by_store(uint32_t portions)
 
 		if (event_store_add(s, 0, 0, &records[p * n], n) < 0 ||
 			event_json_begin(&j, &source) < 0 ||
-			event_store_write(s, EVENT_STORE_ALL_NC, 0, UINT64_MAX, &j) < 0)
+			event_store_write(s, TRACE_ALL_NC, 0, UINT64_MAX, &j) < 0)
 			abort();
 		event_json_end(&j, &text, &len);
 		bytes += len;

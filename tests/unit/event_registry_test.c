@@ -46,6 +46,7 @@ TEST("registry: fields lie in the payload and do not overlap", "[registry]")
 	for (uint32_t i = 0; i < TRACE_TYPE_COUNT; i++) {
 		const struct trace_event_info *e = trace_event_info(i);
 		uint64_t used[2] = {0, 0};
+		uint32_t names[2] = {0, 0}; /* event_json.c has room for one */
 
 		test_info("type %u %s", i, e->name);
 		for (uint32_t k = 0; k < e->field_count; k++) {
@@ -58,7 +59,9 @@ TEST("registry: fields lie in the payload and do not overlap", "[registry]")
 			CHECK_EQ(f->offset % widths[f->width], 0);
 			CHECK((used[f->phase] & bits << f->offset) == 0);
 			used[f->phase] |= bits << f->offset;
+			names[f->phase] += f->form == FORM_INTERNED;
 		}
+		CHECK(names[TRACE_START] <= 1 && names[TRACE_STOP] <= 1);
 	}
 }
 

@@ -54,8 +54,8 @@ TEST("event store: events of all cores come in the order of time, each once", "[
 	put(s, 0, 2, 60);
 	put(s, 0, 3, 40); /* a device's, emitted behind its time */
 	put(s, 1, 2, 40);
-	CHECK_STR(written(s, EVENT_STORE_ALL_NC, 0), "0:1 0:3 1:2 1:1 0:2");
-	CHECK_STR(written(s, EVENT_STORE_ALL_NC, 0), "");
+	CHECK_STR(written(s, TRACE_ALL_NC, 0), "0:1 0:3 1:2 1:1 0:2");
+	CHECK_STR(written(s, TRACE_ALL_NC, 0), "");
 	event_store_free(s);
 }
 
@@ -83,9 +83,9 @@ TEST("event store: a limit takes the oldest of each core, the rest waits", "[eve
 	put(s, TRACE_NC_UNKNOWN, 1, 2);
 	CHECK_STR(written(s, 7, 1), "7:1");
 	CHECK_STR(written(s, 3, 0), "");
-	CHECK_STR(written(s, EVENT_STORE_ALL_NC, 2), "0:1 0:2 4294967295:1 7:2 7:3");
+	CHECK_STR(written(s, TRACE_ALL_NC, 2), "0:1 0:2 4294967295:1 7:2 7:3");
 	put(s, 7, 4, 1);
-	CHECK_STR(written(s, EVENT_STORE_ALL_NC, 0), "7:4 0:3");
+	CHECK_STR(written(s, TRACE_ALL_NC, 0), "7:4 0:3");
 	event_store_free(s);
 }
 
@@ -101,7 +101,7 @@ TEST("event store: a full queue loses its oldest events and counts them", "[even
 	put(s, 0, 1002, 1);
 	CHECK_STR(written(s, 1, 0), "1:1");
 	CHECK_EQ(event_store_dropped(s), 999);
-	CHECK_STR(written(s, EVENT_STORE_ALL_NC, 0), "0:999 0:1001 0:1000");
+	CHECK_STR(written(s, TRACE_ALL_NC, 0), "0:999 0:1001 0:1000");
 	event_store_free(s);
 }
 

@@ -126,7 +126,7 @@ static int filters(void *arg)
 	WANT(count_of(events, "nrt_tensor_read", "stop") == RUNS);
 	json_decref(events);
 	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
-	WANT(said(p, "Capture ends: 12 events fetched, 0 not fetched, 0 beyond the limit, 0 "
+	WANT(said(p, "Capture ends: 18 events fetched, 0 not fetched, 0 beyond the limit, 0 "
 		     "overwritten, 0 dropped"));
 	return 0;
 }

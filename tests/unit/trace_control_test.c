@@ -303,8 +303,8 @@ TEST("trace: no stop is given away before its start", "[trace]")
 
 		REQUIRE(ctl_reader_poll(r, false, now, event_store_add, NULL, store) > 0);
 		REQUIRE_EQ(event_json_begin(&j, &nothing_known), 0);
-		REQUIRE_EQ(event_store_write(
-				   store, EVENT_STORE_ALL_NC, 0, ctl_reader_watermark(r, now), &j),
+		REQUIRE_EQ(
+			event_store_write(store, TRACE_ALL_NC, 0, ctl_reader_watermark(r, now), &j),
 			0);
 		event_json_end(&j, &text, &len);
 		start = strstr(text, "\"start\"");

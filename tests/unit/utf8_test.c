@@ -67,6 +67,24 @@ static size_t count_whole(unsigned lead, size_t n)
 	return whole;
 }
 
+TEST("utf8: a cut keeps sequences whole, and what is none is cut anywhere", "[utf8]")
+{
+	static const struct {
+		const char *text;
+		size_t most, cut;
+	} rows[] = {
+		{"", 0, 0}, {"abc", 5, 3}, {"abc", 3, 3}, {"abc", 2, 2}, {"abc", 0, 0},
+		{"a\xc3\xa4z", 2, 1}, {"a\xc3\xa4z", 3, 3}, {"\xe2\x82\xac", 1, 0},
+		{"\xe2\x82\xac", 2, 0}, {"x\xf0\x9f\x98\x80", 4, 1}, {"x\xf0\x9f\x98\x80", 5, 5},
+		{"\x80\x80\x80\x80\x80", 3, 3}, {"ab\xe2\x82", 3, 3}, /* was cut before */
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		test_info("row %zu", i);
+		CHECK_EQ(utf8_cut(rows[i].text, strlen(rows[i].text), rows[i].most), rows[i].cut);
+	}
+}
+
 TEST("utf8: each code point has one form, and nothing else has one", "[utf8]")
 {
 	static const size_t want[] = {0x80, 0x800 - 0x80, 0x10000 - 0x800 - 0x800, 0x100000};
