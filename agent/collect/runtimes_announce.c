@@ -141,6 +141,21 @@ static void refuse(struct runtimes *r, int fd)
 	close(fd);
 }
 
+/* A runtime hands its memory over to be read.  Who is to be its one agent locks it, and needs it open to write.
+ * Takes memfd; -1: it is not a memfd, or of another user. */
+static int open_writing(int memfd)
+{
+	char path[32];
+	int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", memfd);
+	/* Nothing else is opened: a device may mind. */
+	if (fcntl(memfd, F_GET_SEALS) >= 0)
+		fd = open(path, O_RDWR | O_CLOEXEC);
+	close(memfd);
+	return fd;
+}
+
 /* Takes fd and memfd in any case. */
 static int welcome(struct runtimes *r, int fd, int memfd, const struct announce_msg *m)
 {
@@ -150,6 +165,7 @@ static int welcome(struct runtimes *r, int fd, int memfd, const struct announce_
 	struct stat st;
 	int rc = 0;
 
+	memfd = open_writing(memfd);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && fstat(memfd, &st) == 0 &&
 		cred.pid > 0 && r->sink.wants(r->sink.ctx, cred.pid)) {
 		f = runtimes_find(r, cred.pid, &st);

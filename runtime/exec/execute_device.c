@@ -118,13 +118,12 @@ static void say_span(const struct execution *e, enum trace_type type, const void
 	size_t size, struct trace_sync_info start, struct trace_sync_info end, NRT_STATUS status)
 {
 	struct trace_device_stop stop = {end};
-	uint64_t tracking = trace_event_at((struct boot_ns){start.cpu_timestamp_ns}, e->model->nc,
-		type, TRACE_START, 0, 0, payload, size);
+	struct trace_span span = trace_start_at(
+		(struct boot_ns){start.cpu_timestamp_ns}, e->model->nc, type, payload, size);
 
-	if (!tracking) /* nobody has the start */
-		return;
-	(void)trace_event_at((struct boot_ns){end.cpu_timestamp_ns}, e->model->nc, type, TRACE_STOP,
-		tracking, status, &stop, sizeof(stop));
+	if (span.tracking) /* else nobody has the start */
+		trace_stop_at(
+			(struct boot_ns){end.cpu_timestamp_ns}, &span, status, &stop, sizeof(stop));
 }
 
 static void say_switch(const struct execution *e, const struct core_run *r)

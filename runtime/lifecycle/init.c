@@ -219,6 +219,7 @@ static NRT_STATUS start_tracing(struct init *i)
 {
 	int rc = trace_open();
 
+	sys_trace_open();
 	if (rc == 0)
 		rc = trace_service_start(announce_flags(i->r->devices));
 	if (rc < 0)

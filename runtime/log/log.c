@@ -8,7 +8,6 @@
 #include "runtime/log/log.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -20,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/quiet_signal.h"
 #include "runtime/base/utf8.h"
 
 #define LINE_BYTES 1024u
@@ -48,30 +48,19 @@ static const struct {
 
 static const char *const level_texts[] = {"", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
 
-/* Has SIGPIPE arrived while it was blocked? */
-static bool pipe_signal_pends(void)
-{
-	sigset_t pending;
-
-	return sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
-}
-
-/* A message that cannot be written has nobody to be told, and must not end the program: a write to a pipe that
- * nobody reads sends this thread a SIGPIPE, which is taken back. */
+/* A message that cannot be written has nobody to be told, and must not end the program: not by the signal of a
+ * pipe that nobody reads, nor by that of a file that may not become larger. */
 static void write_line(int fd, const char *text, size_t len)
 {
-	const struct timespec at_once = {0};
-	sigset_t pipe_signal, before;
-	bool pended;
+	struct quiet_signal pipe, limit;
+	int error = 0;
 
-	sigemptyset(&pipe_signal);
-	sigaddset(&pipe_signal, SIGPIPE);
-	(void)pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-	pended = pipe_signal_pends();
-	if (write(fd, text, len) < 0 && errno == EPIPE && !pended)
-		while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
-			;
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	quiet_signal_begin(&pipe, SIGPIPE);
+	quiet_signal_begin(&limit, SIGXFSZ);
+	if (write(fd, text, len) < 0)
+		error = errno;
+	quiet_signal_end(&limit, error == EFBIG);
+	quiet_signal_end(&pipe, error == EPIPE);
 }
 
 /* What others have named (processes, files, settings) must neither drive a terminal nor begin a line: control

@@ -4,6 +4,9 @@
  *
  * Memory is allocated with fallocate, so that a full memory limit is an error here and not a
  * SIGBUS later, and mapped with MAP_POPULATE, so that the first lap of a ring costs what the others do.
+ * A limit of file sizes (RLIMIT_FSIZE) counts for memfds as well, and its signal would end the program.
+ *
+ * What can fail for lack of room is not tried again: each try takes pages from others before it gives up.
  */
 #include "runtime/trace/control.h"
 
@@ -11,11 +14,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "runtime/base/quiet_signal.h"
 
 #define BUSY_MS 1 /* between looks, while events come into a ring that can grow */
 #define IDLE_MS 10
@@ -29,7 +36,18 @@
 
 static uint32_t epoch_of(const struct ring_writer *w)
 {
-	return (uint32_t)(atomic_load(&w->head->head) >> RING_POS_BITS);
+	return atomic_load(&w->epoch);
+}
+
+static int allocate(int fd, uint64_t offset, uint64_t bytes)
+{
+	struct quiet_signal limit;
+	int rc;
+
+	quiet_signal_begin(&limit, SIGXFSZ);
+	rc = fallocate(fd, 0, (off_t)offset, (off_t)bytes) < 0 ? -errno : 0;
+	quiet_signal_end(&limit, rc == -EFBIG);
+	return rc;
 }
 
 /* Grows the file by `bytes` and maps the new part.  NULL with *ret_rc set on failure. */
@@ -41,10 +59,9 @@ static void *grow(struct control *c, uint64_t bytes, int *ret_rc)
 		*ret_rc = -EBADF;
 		return NULL;
 	}
-	if (fallocate(c->file.fd, 0, (off_t)c->file_bytes, (off_t)bytes) < 0) {
-		*ret_rc = -errno;
+	*ret_rc = allocate(c->file.fd, c->file_bytes, bytes);
+	if (*ret_rc < 0)
 		return NULL;
-	}
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, c->file.fd,
 		(off_t)c->file_bytes);
 	if (p == MAP_FAILED) {
@@ -52,8 +69,15 @@ static void *grow(struct control *c, uint64_t bytes, int *ret_rc)
 		return NULL;
 	}
 	c->file_bytes += bytes;
-	*ret_rc = 0;
 	return p;
+}
+
+/* Nobody else may open it to write, or add a seal that would end its growth. */
+static int protect(int fd)
+{
+	if (fchmod(fd, 0600) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return -errno;
+	return 0;
 }
 
 int control_create(struct control *c)
@@ -68,8 +92,7 @@ int control_create(struct control *c)
 	rc = kept_fd_adopt(&c->file, fd);
 	if (rc < 0)
 		return rc;
-	if (fcntl(c->file.fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
-		rc = -errno;
+	rc = protect(c->file.fd);
 	if (rc == 0)
 		c->ctl = grow(c, CTL_PAGE_BYTES, &rc);
 	if (rc == 0)
@@ -108,13 +131,24 @@ void control_destroy(struct control *c)
 	c->file.fd = -1;
 }
 
+int control_open_reading(const struct control *c)
+{
+	char path[32];
+	int fd;
+
+	if (!kept_fd_valid(&c->file))
+		return -EBADF;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", c->file.fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* ---- rings ---------------------------------------------------------------------------------- */
 
 static int add_lane(struct control *c, uint32_t index, uint32_t lane, uint32_t capacity)
 {
 	struct ring_writer *w = &c->writers[index][lane];
-	uint32_t n = atomic_load(&c->ctl->ring_count);
-	struct ctl_ring *entry = &c->ctl->rings[n];
+	struct ctl_ring *entry = &c->ctl->rings[c->ring_count];
 	uint64_t offset = c->file_bytes;
 	int rc;
 
@@ -133,7 +167,7 @@ static int add_lane(struct control *c, uint32_t index, uint32_t lane, uint32_t c
 	entry->lane = lane;
 	entry->capacity = capacity;
 	atomic_store_explicit(&entry->offset, offset, memory_order_release);
-	atomic_store_explicit(&c->ctl->ring_count, n + 1, memory_order_release);
+	atomic_store_explicit(&c->ctl->ring_count, ++c->ring_count, memory_order_release);
 	return 0;
 }
 
@@ -165,17 +199,19 @@ static uint32_t lane_capacity(const struct control *c, uint32_t index)
 
 int control_own_lane(struct control *c, uint32_t index, uint32_t tid)
 {
-	uint32_t lane = control_lane(tid), owner = atomic_load(&c->owner[index][lane]);
+	uint32_t lane = control_lane(tid);
+	uint64_t owner = atomic_load(&c->owner[index][lane]);
 	int rc;
 
 	/* Readers tell events of no core by the core alone. */
 	if (index == TRACE_MAX_NC)
 		return -ERANGE;
-	if (owner && (owner == tid || lives(owner)))
-		return owner == tid ? 0 : -EBUSY;
+	if (owner && ((uint32_t)owner == tid || lives((uint32_t)owner)))
+		return (uint32_t)owner == tid ? 0 : -EBUSY;
 	rc = add_lane(c, index, lane, lane_capacity(c, index));
-	if (rc == 0)
-		atomic_store_explicit(&c->owner[index][lane], tid, memory_order_release);
+	/* Unless a new thread with the old one's id has just taken what that one was offered. */
+	if (rc == 0 && !atomic_compare_exchange_strong(&c->owner[index][lane], &owner, tid))
+		rc = -EBUSY;
 	return rc;
 }
 
@@ -245,12 +281,18 @@ static int tend_ring(
 	struct control_watch *watch = &c->watch[index][lane];
 	uint64_t head = atomic_load(&w->head->head) & RING_POS_MASK;
 	uint64_t came = head - watch->head, holds = (uint64_t)w->capacity << epoch_of(w);
-	bool can_grow = holds < wish && epoch_of(w) + 1 < RING_SEGMENTS &&
+	bool can_grow = holds < wish && epoch_of(w) + 1 < RING_SEGMENTS && !c->grow_error &&
 			(watch->segment || c->records[index] + holds <= 2 * (uint64_t)wish);
 
 	watch->head = head;
-	if (can_grow && head >= holds / 2 && control_grow_ring(c, index, lane) == 0)
-		can_grow = 2 * holds < wish;
+	if (can_grow && head >= holds / 2) {
+		int rc = control_grow_ring(c, index, lane);
+
+		if (rc == 0)
+			can_grow = 2 * holds < wish;
+		else if (rc != -EBUSY)
+			c->grow_error = rc;
+	}
 	if (lane == 0 && index != TRACE_MAX_NC && are_many(watch, head, now_ns))
 		spread(c, index);
 	return can_grow && came ? BUSY_MS : IDLE_MS;
@@ -318,6 +360,8 @@ int control_reopen(struct control *c)
 		return -EBADF;
 	}
 	c->file = again;
+	if (c->grow_error == -EBADF)
+		c->grow_error = 0;
 	return 0;
 }
 
@@ -325,7 +369,7 @@ int control_reopen(struct control *c)
 
 int control_add_name(struct control *c, uint64_t id, const char *text, uint32_t len)
 {
-	uint64_t used = atomic_load(&c->ctl->names_used);
+	uint64_t used = c->names_used;
 	uint64_t whole = sizeof(struct ctl_name) + ((uint64_t)len + 7) / 8 * 8;
 	struct ctl_name head = {.id = id, .len = len};
 
@@ -335,6 +379,7 @@ int control_add_name(struct control *c, uint64_t id, const char *text, uint32_t 
 	}
 	memcpy(c->names + used, &head, sizeof(head));
 	memcpy(c->names + used + sizeof(head), text, len);
-	atomic_store_explicit(&c->ctl->names_used, used + whole, memory_order_release);
+	c->names_used += whole;
+	atomic_store_explicit(&c->ctl->names_used, c->names_used, memory_order_release);
 	return 0;
 }

@@ -97,6 +97,7 @@ void ring_begin_epoch(struct ring_writer *w, uint32_t epoch)
 		return;
 	while (!add_epoch(w, epoch, DOUBLE_TRIES, true))
 		continue;
+	atomic_store_explicit(&w->epoch, epoch, memory_order_relaxed);
 	atomic_store_explicit(&w->next_epoch, 0, memory_order_release);
 }
 
@@ -109,17 +110,23 @@ uint64_t ring_emit_alone(struct ring_writer *w, const struct ring_event *e)
 
 static uint32_t add_segment(struct ring_writer *w, struct ring_slot *slots, uint64_t offset)
 {
-	uint64_t head = atomic_load_explicit(&w->head->head, memory_order_relaxed);
-	uint32_t epoch = (uint32_t)(head >> RING_POS_BITS) + 1;
+	uint32_t epoch = atomic_load_explicit(&w->epoch, memory_order_relaxed) + 1;
 
 	w->slots[epoch] = slots;
 	atomic_store_explicit(&w->head->segments[epoch].offset, offset, memory_order_relaxed);
+	/* A writer that gets a position of the epoch sees this: the head comes later. */
+	atomic_store_explicit(&w->highest, epoch, memory_order_release);
 	return epoch;
 }
 
 int ring_double(struct ring_writer *w, struct ring_slot *slots, uint64_t offset)
 {
-	return add_epoch(w, add_segment(w, slots, offset), DOUBLE_TRIES, false) ? 0 : -EBUSY;
+	uint32_t epoch = add_segment(w, slots, offset);
+
+	if (!add_epoch(w, epoch, DOUBLE_TRIES, false))
+		return -EBUSY;
+	atomic_store_explicit(&w->epoch, epoch, memory_order_relaxed);
+	return 0;
 }
 
 void ring_double_later(struct ring_writer *w, struct ring_slot *slots, uint64_t offset)

@@ -39,7 +39,7 @@
 
 #define CTL_NAME "ntrace-ctl"
 #define CTL_MAGIC 0x3143544e /* "NTC1" */
-#define CTL_VERSION 3u
+#define CTL_VERSION 4u
 #define CTL_PAGE_BYTES 65536u	     /* control area at offset 0 */
 #define CTL_MAX_LANES 8u	     /* of a core; a power of two */
 #define CTL_MAX_RINGS 2049u	     /* lanes of 256 cores, and one for events of no core */
@@ -103,7 +103,9 @@ struct ctl {
 	uint32_t pid; /* as the process sees itself */
 	uint32_t pad;
 	_Atomic uint32_t enable[CTL_SUB_MAX]; /* 1 = this subscriber wants events */
-	_Atomic uint32_t ring_count;	      /* entries of rings[] in use */
+	_Atomic uint32_t since
+		[CTL_SUB_MAX]; /* number of its subscription: records of older ones are not its */
+	_Atomic uint32_t ring_count; /* entries of rings[] in use */
 	struct {
 		_Atomic uint64_t types, cores[TRACE_MAX_NC / 64];
 	} filters
@@ -140,9 +142,13 @@ struct ring_head {
 	uint64_t pad2[6];
 };
 
+#define RING_WANTED_SHIFT 32u /* of the subscription's number */
+
 struct ring_slot {
 	_Atomic uint64_t stamp;
-	_Atomic uint64_t wanted; /* CTL_SUB_BIT of those who want the record */
+	/* CTL_SUB_BIT of those who want the record; above them, the number of the newest subscription when it
+	 * began, of a stop when its start did: so whoever has the one has the other. */
+	_Atomic uint64_t wanted;
 	struct trace_record record;
 };
 
@@ -180,6 +186,9 @@ struct ring_writer {
 	uint64_t core_bits; /* in tracking ids: core << TRACK_CORE_SHIFT */
 	/* Epoch that the one thread of this lane is to begin, its segment being there; 0 = none. */
 	_Atomic uint32_t next_epoch;
+	_Atomic uint32_t epoch; /* that was begun last */
+	_Atomic uint32_t
+		highest; /* whose segment is there: what the head says beyond it is not believed */
 };
 
 /* What becomes a record.  Not a trace_record, for building one in memory and copying it costs more than
@@ -192,7 +201,8 @@ struct ring_event {
 	size_t size;
 	uint64_t nrta_seq_id;
 	uint32_t has_nrta_seq_id;
-	uint32_t wanted; /* CTL_SUB_BIT of those who want it */
+	uint32_t wanted;       /* CTL_SUB_BIT of those who want it */
+	uint32_t subscription; /* number of the newest when it began */
 };
 
 /* Stores a record.  Returns its tracking id, 0 when the event was dropped (counted). */
@@ -221,8 +231,8 @@ struct ring_counters {
 struct ctl_reader; /* one process's control file, mapped read-only; one thread at a time */
 
 /*
- * Opens a control file for a subscriber: records that it did not want are not delivered but counted
- * `filtered`.  Takes ownership of fd on success; it stays where it is, and is not
+ * Opens a control file for a subscriber: records that it did not want, or an earlier one of its kind, are not
+ * delivered but counted `filtered`.  Takes ownership of fd on success; it stays where it is, and is not
  * used when another file has come to its number.  -EPROTO: not such a file, other version, or not sealed against
  * shrinking; -errno otherwise.
  */

@@ -79,7 +79,7 @@ int ctl_reader_open(int fd, enum ctl_subscriber who, struct ctl_reader **ret_rea
 	if (!r)
 		return -ENOMEM;
 	r->file = file;
-	r->who = CTL_SUB_BIT(who);
+	r->who = who;
 	r->ctl = map_part(fd, 0, CTL_PAGE_BYTES);
 	rc = r->ctl ? check_control(r, size) : -ENOMEM;
 	if (rc < 0) {

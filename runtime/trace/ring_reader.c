@@ -123,7 +123,7 @@ static int take_record(
 	wanted = record_load(to, slot);
 	if (atomic_load_explicit(&slot->stamp, memory_order_relaxed) != want)
 		return 0;
-	if (wanted & r->who)
+	if ((wanted & CTL_SUB_BIT(r->who)) && wanted >> RING_WANTED_SHIFT >= r->since)
 		return 1;
 	v->filtered++;
 	return 0;
@@ -171,6 +171,7 @@ static int look(struct ctl_reader *r)
 	r->no_ring = no_ring;
 	r->emitted_no_ring = emitted;
 	r->names_lost = lost;
+	r->since = atomic_load_explicit(&r->ctl->since[r->who], memory_order_acquire);
 	for (uint32_t i = r->ring_count; i > 0 && rc == 0; i--)
 		rc = ring_look(r, &r->rings[i - 1]);
 	return rc;

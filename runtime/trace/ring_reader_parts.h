@@ -39,7 +39,8 @@ struct ctl_reader {
 	uint64_t no_ring, emitted_no_ring, names_lost; /* as at the last poll */
 	uint64_t no_ring_base;			       /* of the former two */
 	uint64_t polled_ns;
-	uint64_t who;	    /* its bit in a slot's `wanted` */
+	enum ctl_subscriber who;
+	uint32_t since;	    /* of its subscription, as at the last poll */
 	uint32_t next_ring; /* where the next poll begins */
 	bool dead;
 	bool more; /* the last poll stopped at its limit */

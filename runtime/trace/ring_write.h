@@ -19,9 +19,13 @@
 RING_INLINE struct ring_slot *ring_slot_of(
 	const struct ring_writer *w, uint64_t pos, uint64_t epoch)
 {
-	uint64_t index = pos & (((uint64_t)w->capacity << epoch) - 1), first;
-	uint32_t segment = ring_segment_of(index, w->capacity, &first);
+	uint64_t highest = atomic_load_explicit(&w->highest, memory_order_relaxed), index, first;
+	uint32_t segment;
 
+	/* It comes from memory that others have, and may have got writable: it decides on no address. */
+	epoch = epoch < highest ? epoch : highest;
+	index = pos & (((uint64_t)w->capacity << epoch) - 1);
+	segment = ring_segment_of(index, w->capacity, &first);
 	return &w->slots[segment][index - first];
 }
 
@@ -57,7 +61,7 @@ RING_INLINE void ring_record_store(
 {
 	_Atomic uint64_t *to = (_Atomic uint64_t *)(void *)&slot->record;
 
-	atomic_store_explicit(&slot->wanted, e->wanted, memory_order_release);
+	ring_put(&slot->wanted, e->wanted | (uint64_t)e->subscription << RING_WANTED_SHIFT);
 	ring_put(&to[0], e->type | (uint64_t)e->status << 32);
 	ring_put(&to[1], e->thread_id);
 	ring_put(&to[2], id);

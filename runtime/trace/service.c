@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,6 +29,7 @@
 
 #define STACK_BYTES (256u << 10) /* a program may lock all its memory */
 #define SOCKET_MS 100		 /* between looks at a connection while nobody subscribes */
+#define UNKNOWN_USER 65534u	 /* what the kernel calls those without a number here */
 
 static struct {
 	pthread_mutex_t lock; /* start, stop; not held by the thread */
@@ -93,6 +95,32 @@ static int connect_to(const char *name, uint64_t end)
 		return rc;
 	}
 	return fd;
+}
+
+/* Does the number of unknown users mean one, or are there users whom this user namespace does not know? */
+static bool all_users_known(void)
+{
+	unsigned long long first, mapped_to, count;
+	char line[128];
+
+	return file_read_line("/proc/self/uid_map", line, sizeof(line)) == 0 &&
+	       sscanf(line, "%llu %llu %llu", &first, &mapped_to, &count) == 3 && first == 0 &&
+	       count >= UINT32_MAX;
+}
+
+/* Whoever has the agent's name may be another user: only the own one and root get the events.  The root of the
+ * machine is an unknown user in a container that has users of its own. */
+static int check_peer(int sock)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	if (peer.uid == 0 || peer.uid == geteuid() ||
+		(peer.uid == UNKNOWN_USER && !all_users_known()))
+		return 0;
+	return -EPERM;
 }
 
 static int send_hello(int sock, int control_fd, uint32_t flags)
@@ -201,6 +229,8 @@ static int announce(const char *name, uint32_t flags)
 	if (sock < 0)
 		return sock;
 	rc = kept_fd_adopt(&service.sock, sock);
+	if (rc == 0)
+		rc = check_peer(service.sock.fd);
 	if (rc == 0)
 		rc = send_hello(service.sock.fd, control_fd, flags);
 	if (rc == 0)

@@ -45,6 +45,20 @@ void sys_trace_set_worker(uint32_t nc, int32_t gid)
 		atomic_store(&workers[nc], gid + 1);
 }
 
+static void cannot_grow(int error)
+{
+	log_warn(TAG,
+		"The memory of events cannot grow any more, so that more may be overwritten: %s%s",
+		strerror(-error), trace_hint(error));
+}
+
+void sys_trace_open(void)
+{
+	static const struct trace_hooks hooks = {.cannot_grow = cannot_grow};
+
+	trace_set_hooks(&hooks);
+}
+
 /* ---- start, stop -------------------------------------------------------------------------- */
 
 static struct trace_filter filter_of(const struct nrt_sys_trace_config *c)
@@ -146,8 +160,7 @@ static int open_locked(const struct nrt_sys_trace_config *config)
 /* The status for an error, which it says. */
 static NRT_STATUS failed(const char *call, const char *what, int rc)
 {
-	log_write(LOG_LEVEL_ERROR, TAG, call, "%s: %s%s", what, strerror(-rc),
-		rc == -EBADF ? " (the program has closed the descriptor of ntrace-ctl)" : "");
+	log_write(LOG_LEVEL_ERROR, TAG, call, "%s: %s%s", what, strerror(-rc), trace_hint(rc));
 	return rc == -ENOMEM ? NRT_RESOURCE : NRT_FAILURE;
 }
 

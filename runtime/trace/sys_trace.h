@@ -10,6 +10,9 @@
 
 #include <stdint.h>
 
+/* Before the service thread is started: tells it what the capture wants of it. */
+void sys_trace_open(void);
+
 /* Ends the capture if there is one; what was not fetched is lost, and so are the workers' numbers. */
 void sys_trace_close(void);
 

@@ -8,9 +8,9 @@
 #include "runtime/trace/trace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -35,18 +35,23 @@ static struct {
 	uint32_t name_count;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static const struct trace_hooks *_Atomic hooks;
+
 static __thread struct {
 	uint32_t tid;
 	uint32_t lane;		 /* that it can have to itself on a core */
+	uint64_t owner;		 /* what it is as the owner of one */
 	struct ring_writer *own; /* that it has, of the core it found last; or NULL */
 	uint64_t seq;		 /* of the work it does, 0 = none */
 } self __attribute__((tls_model("initial-exec")));
 
 static void know_self(void)
 {
+	static _Atomic uint32_t serials;
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 
 	self.lane = control_lane(tid);
+	self.owner = control_self(tid, atomic_fetch_add(&serials, 1) + 1);
 	self.tid = tid;
 }
 
@@ -57,11 +62,27 @@ static uint32_t ring_index(uint32_t nc)
 	return nc < TRACE_MAX_NC ? nc : NO_CORE;
 }
 
+/* Who wants an event, and the newest subscription.  The latter is read first: whoever came after it is not
+ * served, neither with the start of a span nor with its stop. */
+struct order {
+	uint32_t subscription, wanted;
+};
+
+static inline struct order order_of(uint32_t nc, uint32_t type)
+{
+	struct order o;
+
+	o.subscription = atomic_load_explicit(&trace_gate.subscription, memory_order_acquire);
+	o.wanted = trace_wanted(nc, type);
+	return o;
+}
+
 /* What becomes a record, before it has a place. */
 struct what {
 	enum trace_type type;
 	enum trace_phase phase;
-	uint32_t status, wanted;
+	uint32_t status;
+	struct order order;
 	uint64_t tracking;
 	const void *payload;
 	size_t size;
@@ -82,8 +103,18 @@ static inline __attribute__((always_inline)) struct ring_event ring_event_of(
 		.size = what->size,
 		.nrta_seq_id = self.seq,
 		.has_nrta_seq_id = self.seq != 0,
-		.wanted = what->wanted,
+		.wanted = what->order.wanted,
+		.subscription = what->order.subscription,
 	};
+}
+
+/* Has this thread a lane of its own, or is it offered one? */
+static bool owns_lane(struct control *c, uint32_t index)
+{
+	uint64_t owner = atomic_load_explicit(&c->owner[index][self.lane], memory_order_acquire);
+
+	return owner == self.owner ||
+	       (owner == self.tid && control_take_lane(c, index, self.owner));
 }
 
 /* Where the thread is not known to have a lane of its own. */
@@ -99,7 +130,7 @@ static __attribute__((noinline)) uint64_t emit_anywhere(
 		atomic_fetch_add_explicit(&c->ctl->no_ring, 1, memory_order_release);
 		return 0;
 	}
-	if (atomic_load_explicit(&c->owner[index][self.lane], memory_order_acquire) == self.tid) {
+	if (owns_lane(c, index)) {
 		struct ring_event e = ring_event_of(when, index, what);
 
 		/* For good: an owner changes only when its thread is gone. */
@@ -114,9 +145,8 @@ static __attribute__((noinline)) uint64_t emit_anywhere(
 /* Inline, and the event built for each way apart: it then never lies in memory, where words that were stored
  * by halves would have to be waited for. */
 static inline __attribute__((always_inline)) uint64_t emit(
-	struct boot_ns when, uint32_t nc, struct what what)
+	struct boot_ns when, uint32_t index, struct what what)
 {
-	uint32_t index = ring_index(nc);
 	struct ring_writer *own = self.own;
 
 	if (own && own->core_bits == (uint64_t)index << TRACK_CORE_SHIFT) {
@@ -125,7 +155,7 @@ static inline __attribute__((always_inline)) uint64_t emit(
 		return ring_write_alone(own, &e);
 	}
 	return emit_anywhere(when, index,
-		&(const struct what){what.type, what.phase, what.status, what.wanted, what.tracking,
+		&(const struct what){what.type, what.phase, what.status, what.order, what.tracking,
 			what.payload, what.size});
 }
 
@@ -134,42 +164,70 @@ void trace_set_sequence(uint64_t seq)
 	self.seq = seq;
 }
 
-struct trace_span trace_start_event(
-	uint32_t nc, enum trace_type type, const void *payload, size_t size)
+static inline __attribute__((always_inline)) struct trace_span start_at(bool now,
+	struct boot_ns when, uint32_t nc, enum trace_type type, const void *payload, size_t size)
 {
-	uint32_t wanted = trace_wanted(nc, type);
-	struct trace_span span = {.nc = nc, .type = (uint16_t)type, .wanted = (uint8_t)wanted};
+	struct order order = order_of(nc, type);
+	struct trace_span span = {.subscription = order.subscription,
+		.ring = (uint16_t)ring_index(nc),
+		.type = (uint8_t)type,
+		.wanted = (uint8_t)order.wanted};
 
-	if (wanted)
-		span.tracking = emit(clock_boot(), nc,
+	if (order.wanted)
+		span.tracking = emit(now ? clock_boot() : when, span.ring,
 			(struct what){.type = type,
 				.phase = TRACE_START,
-				.wanted = wanted,
+				.order = order,
 				.payload = payload,
 				.size = size});
 	return span;
 }
 
+static inline __attribute__((always_inline)) void stop_at(bool now, struct boot_ns when,
+	const struct trace_span *span, uint32_t status, const void *payload, size_t size)
+{
+	struct order order = {
+		span->subscription, span->wanted & trace_wanted(span->ring, span->type)};
+
+	if (order.wanted)
+		(void)emit(now ? clock_boot() : when, span->ring,
+			(struct what){(enum trace_type)span->type, TRACE_STOP, status, order,
+				span->tracking, payload, size});
+}
+
+struct trace_span trace_start_event(
+	uint32_t nc, enum trace_type type, const void *payload, size_t size)
+{
+	return start_at(true, (struct boot_ns){0}, nc, type, payload, size);
+}
+
+struct trace_span trace_start_at(
+	struct boot_ns when, uint32_t nc, enum trace_type type, const void *payload, size_t size)
+{
+	return start_at(false, when, nc, type, payload, size);
+}
+
 void trace_stop_event(
 	const struct trace_span *span, uint32_t status, const void *payload, size_t size)
 {
-	uint32_t wanted = span->wanted & trace_wanted(span->nc, span->type);
+	stop_at(true, (struct boot_ns){0}, span, status, payload, size);
+}
 
-	if (wanted)
-		(void)emit(clock_boot(), span->nc,
-			(struct what){(enum trace_type)span->type, TRACE_STOP, status, wanted,
-				span->tracking, payload, size});
+void trace_stop_at(struct boot_ns when, const struct trace_span *span, uint32_t status,
+	const void *payload, size_t size)
+{
+	stop_at(false, when, span, status, payload, size);
 }
 
 void trace_instant(uint32_t nc, enum trace_type type, const void *payload, size_t size)
 {
-	uint32_t wanted = trace_wanted(nc, type);
+	struct order order = order_of(nc, type);
 
-	if (wanted)
-		(void)emit(clock_boot(), nc,
+	if (order.wanted)
+		(void)emit(clock_boot(), ring_index(nc),
 			(struct what){.type = type,
 				.phase = TRACE_INSTANT,
-				.wanted = wanted,
+				.order = order,
 				.payload = payload,
 				.size = size});
 }
@@ -178,11 +236,12 @@ uint64_t trace_event_at(struct boot_ns when, uint32_t nc, enum trace_type type,
 	enum trace_phase phase, uint64_t tracking, uint32_t status, const void *payload,
 	size_t size)
 {
-	uint32_t wanted = trace_wanted(nc, type);
+	struct order order = order_of(nc, type);
 
-	return wanted ? emit(when, nc,
-				(struct what){type, phase, status, wanted, tracking, payload, size})
-		      : 0;
+	return order.wanted
+		       ? emit(when, ring_index(nc),
+				 (struct what){type, phase, status, order, tracking, payload, size})
+		       : 0;
 }
 
 /* ---- set-up ------------------------------------------------------------------------------- */
@@ -200,18 +259,31 @@ static void gate_bit(_Atomic uint8_t *word, uint8_t bit, bool on)
 		atomic_fetch_and(word, (uint8_t)~bit);
 }
 
-/* Opens or closes the gate for a subscriber.  While it changes, an event may meet the one half and not the other:
- * whoever was not there before, or goes, does not see it. */
+/*
+ * Opens or closes the gate for a subscriber.  First it takes away what the filter has not, then it adds what it
+ * has: in between an event meets a part of both filters, so what both have is never missed, and nothing is seen
+ * that neither has.
+ */
 static void gate_set(enum ctl_subscriber who, const struct trace_filter *filter)
 {
 	uint8_t bit = (uint8_t)CTL_SUB_BIT(who);
 
-	for (uint32_t type = 0; type < 64; type++)
-		gate_bit(&trace_gate.types[type], bit, filter && filter->types >> type & 1);
-	for (uint32_t nc = 0; nc < TRACE_MAX_NC; nc++)
-		gate_bit(&trace_gate.cores[nc], bit, filter && wants_core(filter, nc));
+	for (int add = 0; add < 2; add++) {
+		for (uint32_t type = 0; type < 64; type++)
+			if ((filter && filter->types >> type & 1) == add)
+				gate_bit(&trace_gate.types[type], bit, add);
+		for (uint32_t nc = 0; nc < TRACE_MAX_NC; nc++)
+			if ((filter && wants_core(filter, nc)) == add)
+				gate_bit(&trace_gate.cores[nc], bit, add);
+	}
 	gate_bit(&trace_gate.cores[TRACE_MAX_NC], bit, filter != NULL);
 	gate_bit(&trace_gate.any, bit, filter != NULL);
+}
+
+/* Is this the child of a fork?  It may be one that no handler ran in. */
+static bool forked(void)
+{
+	return state.forked || (state.hooked && !atomic_load(&trace_gate.ours));
 }
 
 static void after_fork_in_child(void)
@@ -235,6 +307,9 @@ static int open_locked(void)
 		rc = pthread_atfork(NULL, NULL, after_fork_in_child);
 		if (rc)
 			return -rc;
+		/* Where pages are larger the handler alone has to do. */
+		(void)madvise(&trace_gate, sizeof(trace_gate), MADV_WIPEONFORK);
+		atomic_store(&trace_gate.ours, 1);
 		state.hooked = true;
 	}
 	rc = control_create(&state.control);
@@ -248,7 +323,7 @@ int trace_open(void)
 {
 	int rc;
 
-	if (state.forked)
+	if (forked())
 		return -ECHILD;
 	pthread_mutex_lock(&state.lock);
 	rc = open_locked();
@@ -281,7 +356,7 @@ void trace_core_touch(uint32_t nc)
 {
 	uint32_t index = ring_index(nc);
 
-	if (state.forked || atomic_load_explicit(&state.control.ready[index], memory_order_acquire))
+	if (forked() || atomic_load_explicit(&state.control.ready[index], memory_order_acquire))
 		return;
 	pthread_mutex_lock(&state.lock);
 	atomic_store(&state.touched[index], 1);
@@ -315,7 +390,7 @@ uint64_t trace_intern(const char *text)
 	size_t len = strlen(text);
 	uint64_t id = intern_id(text, len);
 
-	if (state.forked)
+	if (forked())
 		return id;
 	pthread_mutex_lock(&state.lock);
 	if (state.open && remember_name(id))
@@ -352,6 +427,15 @@ static void show(enum ctl_subscriber who, const struct trace_filter *filter)
 	atomic_store(&ctl->enable[who], filter != NULL);
 }
 
+/* What began before is not the new subscriber's: its reader knows that first, then who emits, then the gate opens. */
+static void begin_subscription(enum ctl_subscriber who)
+{
+	uint32_t number = atomic_load(&trace_gate.subscription) + 1;
+
+	atomic_store(&state.control.ctl->since[who], number);
+	atomic_store(&trace_gate.subscription, number);
+}
+
 /* Rings for what a subscriber with this filter wants of what is touched. */
 static int add_rings(const struct trace_filter *filter)
 {
@@ -370,7 +454,7 @@ int trace_set_subscriber(
 	uint32_t wish_before;
 	int rc;
 
-	if (state.forked)
+	if (forked())
 		return -ECHILD;
 	if (!filter)
 		filter = &everything;
@@ -384,7 +468,8 @@ int trace_set_subscriber(
 		rc = add_rings(filter);
 	}
 	if (rc == 0) {
-		gate_set(who, NULL);
+		if (!wish_before)
+			begin_subscription(who);
 		gate_set(who, filter);
 		show(who, filter);
 	} else {
@@ -407,7 +492,7 @@ int trace_subscribe(
 
 void trace_unsubscribe(enum ctl_subscriber who)
 {
-	if (state.forked)
+	if (forked())
 		return;
 	pthread_mutex_lock(&state.lock);
 	if (state.open) {
@@ -418,24 +503,54 @@ void trace_unsubscribe(enum ctl_subscriber who)
 	pthread_mutex_unlock(&state.lock);
 }
 
+void trace_set_hooks(const struct trace_hooks *h)
+{
+	atomic_store(&hooks, h);
+}
+
 int trace_tend(void)
 {
+	const struct trace_hooks *h = atomic_load(&hooks);
 	uint32_t wishes[TRACE_MAX_NC + 1];
-	int ms = 0;
+	int ms = 0, error = 0, look;
 
 	pthread_mutex_lock(&state.lock);
 	if (state.open && trace_on()) {
 		for (uint32_t i = 0; i <= NO_CORE; i++)
 			wishes[i] = wish_of(i);
+		error = state.control.grow_error;
 		ms = control_tend(&state.control, wishes, clock_boot().ns);
+		error = error ? 0 : state.control.grow_error;
 	}
 	pthread_mutex_unlock(&state.lock);
-	return ms;
+	if (error && h)
+		h->cannot_grow(error);
+	look = ms && h && h->look ? h->look() : 0;
+	return look && look < ms ? look : ms;
+}
+
+const char *trace_hint(int error)
+{
+	static const struct {
+		int error;
+		const char *text;
+	} hints[] = {
+		{-EBADF, " (the program has closed the descriptor of " CTL_NAME ")"},
+		{-EFBIG, " (RLIMIT_FSIZE, `ulimit -f`, counts for memory of files too)"},
+		{-EPROTO, " (something has written into " CTL_NAME
+			  ", the memory of events: there are none until the program starts "
+			  "again)"},
+	};
+
+	for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
+		if (hints[i].error == error)
+			return hints[i].text;
+	return "";
 }
 
 struct ctl *trace_ctl(void)
 {
-	return state.open && !state.forked ? state.control.ctl : NULL;
+	return state.open && !forked() ? state.control.ctl : NULL;
 }
 
 int trace_agent_lives(void)
@@ -456,11 +571,8 @@ int trace_control_fd(void)
 	int fd = -EBADF;
 
 	pthread_mutex_lock(&state.lock);
-	if (state.open && kept_fd_valid(&state.control.file)) {
-		fd = fcntl(state.control.file.fd, F_DUPFD_CLOEXEC, 3);
-		if (fd < 0)
-			fd = -errno;
-	}
+	if (state.open)
+		fd = control_open_reading(&state.control);
 	pthread_mutex_unlock(&state.lock);
 	return fd;
 }

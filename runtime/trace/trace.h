@@ -25,13 +25,18 @@
 
 /*
  * Which subscribers (CTL_SUB_BIT) want a type, and which a core; both together are exact.  The process's own
- * memory, made from the filters at each change, so that the child of a fork can close its copy.
+ * memory, made from the filters at each change.  The child of a fork finds zeros here, by whatever call it was
+ * made (MADV_WIPEONFORK, hence pages of its own): nobody wants anything.
  */
+#define TRACE_GATE_BYTES 4096
+
 struct trace_gate {
 	_Atomic uint8_t any; /* subscribers there are */
 	_Atomic uint8_t types[64];
 	_Atomic uint8_t cores[TRACE_MAX_NC + 1]; /* the last: of no core */
-};
+	_Atomic uint8_t ours;			 /* 1: this is the process that has the rings */
+	_Atomic uint32_t subscription;		 /* number of the newest */
+} __attribute__((aligned(TRACE_GATE_BYTES)));
 extern struct trace_gate trace_gate;
 
 /* Is anybody subscribed to anything? */
@@ -52,10 +57,12 @@ static inline uint32_t trace_wanted(uint32_t nc, uint32_t type)
 /* A span between its start and its stop; lives on the caller's stack.  tracking 0: there is no start. */
 struct trace_span {
 	uint64_t tracking;
-	uint32_t nc;
-	uint16_t type;
+	uint32_t subscription; /* the newest at the start: nobody who came later gets the stop */
+	uint16_t ring;	       /* index of its core */
+	uint8_t type;
 	uint8_t wanted; /* who wanted the start: nobody else gets the stop */
 };
+static_assert(sizeof(struct trace_span) == 16, "returned in registers");
 
 /* ---- events ------------------------------------------------------------------------------- */
 
@@ -83,8 +90,15 @@ static inline void trace_stop(
 
 void trace_instant(uint32_t nc, enum trace_type type, const void *payload, size_t size);
 
+/* The same for the device's side, at times of the caller's choice.  A span whose tracking is 0 was dropped or is
+ * wanted by nobody. */
+struct trace_span trace_start_at(
+	struct boot_ns when, uint32_t nc, enum trace_type type, const void *payload, size_t size);
+void trace_stop_at(struct boot_ns when, const struct trace_span *span, uint32_t status,
+	const void *payload, size_t size);
+
 /*
- * An event of the device's side, at a time of the caller's choice.  tracking: 0 makes a new id.
+ * One event at a time of the caller's choice.  tracking: 0 makes a new id.
  * Returns the tracking id, 0 when the event was dropped or nobody wants it.
  */
 uint64_t trace_event_at(struct boot_ns when, uint32_t nc, enum trace_type type,
@@ -124,7 +138,11 @@ struct ctl *trace_ctl(void);
  * it cannot be had again. */
 int trace_agent_lives(void);
 
-/* A duplicate of the control file's descriptor, close-on-exec, the caller's to close; or -errno. */
+/* What to add to the text of an error of the control file and its readers, for the user: a cause and what it
+ * means; or "". */
+const char *trace_hint(int error);
+
+/* Another descriptor of the control file, to read, close-on-exec, the caller's to close; or -errno. */
 int trace_control_fd(void);
 
 /* ---- agent and service thread (service.c) ---------------------------------------------------- */
@@ -146,6 +164,16 @@ int trace_set_subscriber(
 	enum ctl_subscriber who, const struct trace_filter *filter, uint32_t records_per_core);
 /* For the thread, one look at the rings: grows them, adds lanes.  Ms until the next, 0 = nobody subscribes. */
 int trace_tend(void);
+
+/* What the thread does for others. */
+struct trace_hooks {
+	/* After each look at the rings while anybody subscribes.  Ms until it wants to be called again at the
+	 * latest, 0 = at any time. */
+	int (*look)(void);
+	/* Rings do not grow any more, -errno; once. */
+	void (*cannot_grow)(int error);
+};
+void trace_set_hooks(const struct trace_hooks *h);
 
 /* Ends and joins the thread; the enable word stays as it is. */
 void trace_service_stop(void);

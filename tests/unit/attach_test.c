@@ -97,6 +97,16 @@ static bool open_turns(struct turns *t)
 	return pipe(t->to_agent) == 0 && pipe(t->to_runtime) == 0;
 }
 
+/* As an agent finds it: what the runtime hands out is to be read only. */
+static int control_fd_to_write(void)
+{
+	_cleanup_close_ int fd = trace_control_fd();
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
 /* ---- the mailbox -------------------------------------------------------------------------- */
 
 static bool balanced(const struct ctl_reader *r, struct ring_counters *sum)
@@ -158,7 +168,7 @@ static int is_followed(void *arg)
 	WANT(trace_subscribe(CTL_SUB_API, NULL, 1024) == 0);
 	for (int i = 0; i < 3000; i++) /* more than a ring holds */
 		trace_instant(i % 2 ? 0 : 1, TRACE_GENERIC, NULL, 0);
-	agent = start_agent(agent_follows, trace_control_fd(), &t);
+	agent = start_agent(agent_follows, control_fd_to_write(), &t);
 	WANT(take_turn(t.to_runtime) && agent_wants());
 	for (int i = 0; i < 5; i++)
 		trace_instant(0, TRACE_GENERIC, NULL, 0);
@@ -217,7 +227,7 @@ static int loses_its_agent(void *arg)
 	(void)arg;
 	WANT(open_turns(&t) && trace_open() == 0);
 	WANT(trace_service_start(0) == 0);
-	fd = trace_control_fd();
+	fd = control_fd_to_write();
 	for (int i = 0; i < 3; i++) {
 		first = start_agent(agent_dies, fd, &t);
 		WANT(take_turn(t.to_runtime) && agent_wants());
@@ -254,7 +264,7 @@ static int is_closed(void *arg)
 	WANT(open_turns(&t) && trace_open() == 0);
 	WANT(trace_service_start(0) == 0);
 	trace_service_stop();
-	WANT(status_of(start_agent(agent_finds_it_closed, trace_control_fd(), &t)) == 0);
+	WANT(status_of(start_agent(agent_finds_it_closed, control_fd_to_write(), &t)) == 0);
 	return 0;
 }
 
