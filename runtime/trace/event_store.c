@@ -180,6 +180,24 @@ int event_store_add(
 	return 0;
 }
 
+static int move_queue(struct event_store *to, struct event_store *from, uint32_t nc)
+{
+	struct queue *q = &to->queues[nc], *give = &from->queues[nc];
+	int rc = 0;
+
+	if (q->at == q->end) {
+		struct queue empty = *q;
+
+		*q = *give;
+		*give = empty;
+	} else if (give->at < give->end) {
+		rc = event_store_add(to, nc, 0, give->records + give->at, give->end - give->at);
+	}
+	if (rc == 0)
+		give->at = give->sorted = give->end = 0;
+	return rc;
+}
+
 /* ---- names -------------------------------------------------------------------------------- */
 
 int event_store_add_name(void *ctx, uint64_t id, const char *text, uint32_t len)
@@ -206,6 +224,35 @@ int event_store_add_name(void *ctx, uint64_t id, const char *text, uint32_t len)
 	memcpy(s->texts + s->texts_len, text, len);
 	s->texts_len += len;
 	return 0;
+}
+
+static int move_names(struct event_store *to, struct event_store *from)
+{
+	const struct map64 *m = &from->names;
+	int rc = 0;
+
+	for (size_t i = 0; m->bits && i <= map64_mask(m) && rc == 0; i++) {
+		uint64_t at = m->entries[i].value;
+
+		if (m->entries[i].key)
+			rc = event_store_add_name(to, m->entries[i].key,
+				from->texts + (at >> NAME_LEN_BITS),
+				(uint32_t)(at & ((1u << NAME_LEN_BITS) - 1)));
+	}
+	if (rc == 0) {
+		map64_free(&from->names);
+		from->texts_len = 0;
+	}
+	return rc;
+}
+
+int event_store_move(struct event_store *to, struct event_store *from)
+{
+	int rc = move_names(to, from);
+
+	for (uint32_t i = 0; i < QUEUES && rc == 0; i++)
+		rc = move_queue(to, from, i);
+	return rc;
 }
 
 const char *event_store_name(void *ctx, uint64_t id, size_t *ret_len)

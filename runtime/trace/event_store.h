@@ -25,6 +25,10 @@ int event_store_add(void *ctx, uint32_t nc_idx, uint32_t lane, const struct trac
 	size_t count);
 int event_store_add_name(void *ctx, uint64_t id, const char *text, uint32_t len);
 
+/* Gives all that a store has to another one, as if it had been added there, but for what it dropped.  0; or -ENOMEM,
+ * and what was not given is still there. */
+int event_store_move(struct event_store *to, struct event_store *from);
+
 /* The text of an id, as event_json_source wants it; id 0 has EVENT_JSON_NO_NAME.  Valid until the next
  * name is added. */
 const char *event_store_name(void *ctx, uint64_t id, size_t *ret_len);

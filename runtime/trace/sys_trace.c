@@ -6,6 +6,11 @@
  * else's.  A fetch takes out all that is new, keeps it in queues as long as the config says (event_store.h)
  * and writes what was asked for.  Host times become epoch times by one offset, taken at the start: a clock that
  * is set meanwhile changes neither order nor durations.
+ *
+ * While somebody else subscribes, his events are in the rings too and could push out those that the program
+ * has not fetched.  So the service thread then reads for the capture, into a store of its own, the intake, every
+ * millisecond as long as there are events; a fetch takes that over first.  The thread waits for nobody: who has
+ * the intake's lock reads himself, and holds it for no longer than that.
  */
 #include "runtime/trace/sys_trace.h"
 
@@ -24,6 +29,8 @@
 #include "runtime/trace/trace.h"
 
 #define TAG "NRT"
+#define INTAKE_MS 1	/* between looks of the service thread while there are events */
+#define IDLE_LOOKS 100u /* without an event, until it looks as seldom as at the rings */
 
 /* Of all rings since the capture began. */
 struct totals {
@@ -37,12 +44,58 @@ static struct {
 	int64_t offset_ns;
 } capture = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* What the service thread has as well.  Its lock is taken inside of the capture's. */
+static struct {
+	pthread_mutex_t lock;
+	struct ctl_reader *reader; /* the capture's; NULL = off */
+	struct event_store *store;
+	uint64_t seen; /* events of all subscribers at the thread's last look */
+	uint32_t idle; /* looks since there was one */
+} intake = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 static _Atomic int32_t workers[TRACE_MAX_NC]; /* gid + 1; 0 = not known */
 
 void sys_trace_set_worker(uint32_t nc, int32_t gid)
 {
 	if (nc < TRACE_MAX_NC)
 		atomic_store(&workers[nc], gid + 1);
+}
+
+/* Events that were emitted, for anybody. */
+static uint64_t emitted(const struct ctl_reader *r)
+{
+	struct ring_counters c;
+	uint64_t sum = 0;
+	uint32_t nc, lane;
+
+	for (uint32_t i = 0; i < ctl_reader_rings(r); i++) {
+		ctl_reader_counters(r, i, &nc, &lane, &c);
+		sum += c.emitted;
+	}
+	return sum;
+}
+
+/* The service thread's part.  An error is the next fetch's too, and records that found no room come again. */
+static int look(void)
+{
+	uint8_t others = atomic_load(&trace_gate.any) & (uint8_t)~CTL_SUB_BIT(CTL_SUB_API);
+	int ms = 0;
+
+	if (!others)
+		return 0;
+	if (pthread_mutex_trylock(&intake.lock))
+		return INTAKE_MS;
+	if (intake.reader) {
+		(void)ctl_reader_poll(intake.reader, false, clock_boot().ns, event_store_add,
+			event_store_add_name, intake.store);
+		uint64_t now = emitted(intake.reader);
+
+		intake.idle = now == intake.seen ? intake.idle + 1 : 0;
+		intake.seen = now;
+		ms = intake.idle < IDLE_LOOKS ? INTAKE_MS : 0;
+	}
+	pthread_mutex_unlock(&intake.lock);
+	return ms;
 }
 
 static void cannot_grow(int error)
@@ -54,7 +107,7 @@ static void cannot_grow(int error)
 
 void sys_trace_open(void)
 {
-	static const struct trace_hooks hooks = {.cannot_grow = cannot_grow};
+	static const struct trace_hooks hooks = {look, cannot_grow};
 
 	trace_set_hooks(&hooks);
 }
@@ -91,8 +144,28 @@ static int open_reader(struct ctl_reader **ret)
 	return rc;
 }
 
+/* From here on the service thread may read as well. */
+static void open_intake(void)
+{
+	pthread_mutex_lock(&intake.lock);
+	intake.reader = capture.reader;
+	intake.seen = 0;
+	intake.idle = 0;
+	pthread_mutex_unlock(&intake.lock);
+}
+
+static void close_intake(void)
+{
+	pthread_mutex_lock(&intake.lock);
+	event_store_free(intake.store);
+	intake.store = NULL;
+	intake.reader = NULL;
+	pthread_mutex_unlock(&intake.lock);
+}
+
 static void close_locked(void)
 {
+	close_intake();
 	ctl_reader_close(capture.reader);
 	event_store_free(capture.store);
 	capture.reader = NULL;
@@ -134,6 +207,19 @@ static int drain(ring_batch_fn on_batch, uint64_t *ret_mark)
 	return n < 0 ? (int)n : 0;
 }
 
+/* The same behind what the service thread has taken. */
+static int take(uint64_t *ret_mark)
+{
+	int rc;
+
+	pthread_mutex_lock(&intake.lock);
+	rc = event_store_move(capture.store, intake.store);
+	if (rc == 0)
+		rc = drain(event_store_add, ret_mark);
+	pthread_mutex_unlock(&intake.lock);
+	return rc;
+}
+
 static int open_locked(const struct nrt_sys_trace_config *config)
 {
 	uint64_t max = config->max_events_per_nc;
@@ -143,14 +229,15 @@ static int open_locked(const struct nrt_sys_trace_config *config)
 
 	max = max < RING_MIN_CAPACITY ? RING_MIN_CAPACITY : max;
 	capture.store = event_store_new(max);
-	if (!capture.store)
-		return -ENOMEM;
-	rc = open_reader(&capture.reader);
+	intake.store = event_store_new(max); /* nobody else looks at it before open_intake */
+	rc = capture.store && intake.store ? open_reader(&capture.reader) : -ENOMEM;
 	if (rc == 0)
 		rc = ctl_reader_skip(capture.reader); /* an earlier capture's */
-	if (rc == 0)
+	if (rc == 0) {
+		open_intake();
 		rc = trace_subscribe(
 			CTL_SUB_API, &filter, max > UINT32_MAX ? UINT32_MAX : (uint32_t)max);
+	}
 	capture.offset_ns = clock_snapshot_offset(&now);
 	if (rc < 0)
 		close_locked();
@@ -200,10 +287,16 @@ NRT_STATUS nrt_sys_trace_start(nrt_sys_trace_config_t *options)
 /* Where all events of the capture are; what was not fetched is counted where it is. */
 static void say_counts(const char *call)
 {
-	uint64_t limit = event_store_dropped(capture.store), fetched, mark;
-	struct totals n = totals();
+	uint64_t limit, fetched, mark;
+	struct totals n;
 
-	fetched = n.read - limit - event_store_waiting(capture.store);
+	pthread_mutex_lock(&intake.lock);
+	intake.reader = NULL;
+	pthread_mutex_unlock(&intake.lock);
+	limit = event_store_dropped(capture.store) + event_store_dropped(intake.store);
+	n = totals();
+	fetched = n.read - limit - event_store_waiting(capture.store) -
+		  event_store_waiting(intake.store);
 	if (drain(NULL, &mark) < 0)
 		log_write(LOG_LEVEL_WARN, TAG, call, "What was not fetched cannot be counted");
 	n = totals();
@@ -267,7 +360,7 @@ static int write_locked(
 		gids[nc] = atomic_load(&workers[nc]) - 1;
 	rc = event_json_begin(&json, &source);
 	if (rc == 0 && capture.reader) {
-		rc = drain(event_store_add, &mark);
+		rc = take(&mark);
 		if (rc == 0)
 			rc = event_store_write(capture.store, options->nc_idx,
 				options->max_events_per_nc, mark, &json);
