@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "tests/shim/shim.h"
+#include "tests/unit/nrt_init_fixture.h"
 #include "tests/unit/schedule_fixture.h"
 
 static const char *const eight_cores[] = {"--cores=8", NULL};
@@ -471,6 +472,7 @@ static int closes_with_work(void *arg)
 	}
 	lib.nrt_close();
 	WANT(virtual_device_stat(&((struct place *)arg)->device, "allocated_bytes") == 0);
+	WANT(leaks() == 0);
 	return 0;
 }
 
