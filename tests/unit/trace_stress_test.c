@@ -193,11 +193,13 @@ static int attach_once(pid_t pid)
 		rc = -EIO;
 	runtimes_close(r);
 	attach_target_close(&target);
+	if (rc && rc != -ENOTCONN && rc != -ETIMEDOUT)
+		fprintf(stderr, "trace_stress_test.c: %s (%d)\n", why, rc);
 	return rc == 0 ? 0 : rc == -ENOTCONN || rc == -ETIMEDOUT ? 1 : 2;
 }
 
-/* A process of its own, until the other end of the pipe is closed.  Exits with 0 when it was attached and all that
- * it read was whole. */
+/* A process of its own, until the other end of the pipe is closed and it was attached once.  Exits with 0 when all
+ * that it read was whole. */
 static pid_t start_attaching(int to[2])
 {
 	pid_t pid, parent = getpid();
@@ -210,14 +212,14 @@ static pid_t start_attaching(int to[2])
 	if (pid)
 		return pid;
 	close(to[1]);
-	for (struct pollfd p = {.fd = to[0], .events = POLLIN}; poll(&p, 1, 0) == 0;) {
+	for (struct pollfd p = {.fd = to[0], .events = POLLIN}; poll(&p, 1, 0) == 0 || !attached;) {
 		int rc = attach_once(parent);
 
 		if (rc > 1)
 			_exit(2);
 		attached += rc == 0;
 	}
-	_exit(attached == 0 ? 3 : torn != 0);
+	_exit(torn != 0);
 }
 
 static int everything(void *arg)
@@ -252,6 +254,7 @@ static int everything(void *arg)
 		pthread_join(others[i], &result);
 		WANT(result == NULL);
 	}
+	trace_service_need(); /* it may have been stopped before the agent's turn came */
 	close(to_agent[1]);
 	WANT(waitpid(agent, &status, 0) == agent && status == 0);
 	trace_service_stop();

@@ -2,8 +2,14 @@
 export NEURON_RT_LOG_LEVEL=QUIET
 
 # A program that does what it is told: tell WORD.  Its pid is $PROGRAM.
+# (A library with a sanitizer wants its runtime loaded first, also into a program that has none.)
 start_program() {
-	coproc TOLD { exec "$@" python3 "$TOP/tests/cli/attach/program.py" "${LIBNRT:-$BUILD/lib/libnrt.so.1}"; }
+	LIBNRT=${LIBNRT:-$BUILD/lib/libnrt.so.1}
+	sanitizer=$(ldd "$LIBNRT" | awk '/lib[at]san/ { print $3 }')
+	coproc TOLD {
+		exec env ${sanitizer:+LD_PRELOAD="$sanitizer" ASAN_OPTIONS=detect_leaks=0} \
+			python3 "$TOP/tests/cli/attach/program.py" "$LIBNRT"
+	}
 	PROGRAM=$TOLD_PID
 	read -r said <&"${TOLD[0]}"
 }
