@@ -14,11 +14,11 @@
  * A ring has `capacity` slots (a power of two), and doubles by segments, each as large as all before it.  Its
  * epoch counts the doublings and stands in the same word as the head, so that each position belongs to
  * one epoch for everybody: the slot of p is p mod (capacity << epoch of p), counted through the segments.
- * A writer claims position p = head++ and stamps the slot of p: 2p+1 while it writes, 2p+2 when the record is whole; 0 means never written.  It
- * claims the slot by compare-exchange from the even stamp that it saw; an odd stamp
- * (a writer stalled one lap ago) means the event is dropped and counted slot_busy.  Old records are
- * overwritten.  Writers never lock, allocate, or call anything but clock_gettime and gettid's
- * cache: the path is async-signal-safe.
+ * A writer claims position p = head++ and stamps the slot of p: 2p+1 while it writes, 2p+2 when the record
+ * is whole; 0 means never written.  It claims the slot by compare-exchange from the even stamp that it saw;
+ * an odd stamp (a writer stalled one lap ago) means the event is dropped and counted slot_busy.  Old records
+ * are overwritten.  Writers never lock, allocate, or call anything but clock_gettime and gettid's cache: the
+ * path is async-signal-safe.
  *
  * A reader keeps its own cursor and never writes to shared memory.  It copies the slot, then
  * checks the stamp again.  It treats the memory as hostile: every index, offset and count that
@@ -95,8 +95,8 @@ struct ctl_mailbox {
 	_Atomic uint64_t types, cores[TRACE_MAX_NC / 64]; /* as struct trace_filter */
 };
 
-/* Control area.  Written by the traced process, except for the mailbox.  enable[CTL_SUB_AGENT] the process
- * itself sets on the agent's word and clears when the agent goes. */
+/* Control area.  Written by the traced process, except for the mailbox.  `enable` and `filters` only show what
+ * subscribers want, to whoever looks at a process; nothing here obeys them, emission has its own copy. */
 struct ctl {
 	uint32_t magic;
 	uint32_t version;
@@ -108,8 +108,7 @@ struct ctl {
 	_Atomic uint32_t ring_count; /* entries of rings[] in use */
 	struct {
 		_Atomic uint64_t types, cores[TRACE_MAX_NC / 64];
-	} filters
-		[CTL_SUB_MAX]; /* as struct trace_filter; for whoever looks, emission has its own copy */
+	} filters[CTL_SUB_MAX];		  /* as struct trace_filter */
 	_Atomic uint64_t no_ring;	  /* events that found no ring */
 	_Atomic uint64_t emitted_no_ring; /* = no_ring, counted at the entry of emission */
 	uint64_t names_offset;

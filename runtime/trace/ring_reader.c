@@ -2,10 +2,11 @@
 /*
  * ring_reader.c - the reader's side: another process's control file, mapped read-only.
  *
- * The other process may be broken or hostile (ring_map.c checks where things lie).  One poll passes at most POLL_POSITIONS positions, whatever the heads say, and the next
- * one begins with another ring.  A poll looks at the writer's counters once, checks them against each
- * other and against what was read, and everything after that uses what it saw.  What is impossible is
- * -EPROTO, for good.  The contents of records are handed on as they are: the caller judges them.
+ * The other process may be broken or hostile (ring_map.c checks where things lie).  One poll passes at most
+ * POLL_POSITIONS positions, whatever the heads say, and the next one begins with another ring.  A poll looks at
+ * the writer's counters once, checks them against each other and against what was read, and everything after
+ * that uses what it saw.  What is impossible is -EPROTO, for good.  The contents of records are handed on as
+ * they are: the caller judges them.
  *
  * Every position that the cursor passes is delivered, or lost by one of three causes.  The reader knows
  * which positions it gave up (abandoned); the writer counts its drops (slot_busy); the rest

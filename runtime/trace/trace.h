@@ -3,9 +3,9 @@
  * trace.h - how the runtime says what it does: spans and instants into the rings.
  *
  * One state per process, made by trace_open and kept until the process ends.  An event that no
- * subscriber wants costs the check of trace_wanted().  With one, an event costs two clock-free
- * atomic additions, a clock reading and a copy of 112 bytes; nothing on that path locks, allocates or logs,
- * so events may also be emitted from signal handlers.  The child of a fork emits nothing.
+ * subscriber wants costs the check of trace_wanted().  With one, an event costs a clock reading, the steps of
+ * ring.c and the stores of the record in its slot; nothing on that path locks, allocates or logs, so events may
+ * also be emitted from signal handlers.  The child of a fork emits nothing.
  *
  * nc is the logical core the event belongs to, TRACE_NC_UNKNOWN when there is none: such events have
  * a ring of their own.  Tracking ids are the sequence number within the lane, from 1, with the lane in bits
@@ -123,9 +123,10 @@ uint64_t trace_intern(const char *text);
 
 /*
  * Makes rings, then sets the subscriber's word.  filter: NULL = everything; copied.  records_per_core: how many
- * it wishes to be kept, 0 = default; rounded up to a power of two and limited to 1024..2^22.  A ring begins with
- * up to RING_DEFAULT_CAPACITY records and grows, by the service thread, up to the largest wish of all.  Again with the same subscriber: the new filter and wish replace
- * the old ones.  0 or -errno.
+ * it wishes to be kept, 0 = default; rounded up to a power of two and limited to 1024..2^22.  A ring begins
+ * with up to RING_DEFAULT_CAPACITY records and grows, by the service thread, up to the largest wish of those
+ * who want its core.  Again with the same subscriber: the new filter and wish replace the old ones.  0 or
+ * -errno, and then all is as it was.
  */
 int trace_subscribe(
 	enum ctl_subscriber who, const struct trace_filter *filter, uint32_t records_per_core);
