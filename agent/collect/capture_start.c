@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/collect/capture_parts.h"
+#include "agent/collect/time_shift.h"
 #include "agent/collect/host.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
@@ -241,8 +242,12 @@ int capture_check_clocks(struct capture *c)
 {
 	const char *name;
 	char what[64];
+	int64_t own_ns;
 	int rc = clock_check(&name);
 
+	if (rc == 0 && time_shift_own(&own_ns) == 0 && own_ns != 0)
+		return capture_fail(c, CAPTURE_CLOCKS, -EOPNOTSUPP,
+			"the boot clock is set off from the machine's by a time namespace");
 	if (rc == 0)
 		return 0;
 	snprintf(what, sizeof(what), "cannot read %s", name);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "agent/collect/runtimes_parts.h"
+#include "agent/collect/time_shift.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 
@@ -161,7 +162,8 @@ struct followed *runtimes_follow(struct runtimes *r, pid_t pid, int memfd, const
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return NULL;
-	if (ctl_reader_open(memfd, CTL_SUB_AGENT, &f->reader) < 0) {
+	if (time_shift_of(pid, &f->shift_ns) < 0 ||
+		ctl_reader_open(memfd, CTL_SUB_AGENT, &f->reader) < 0) {
 		free(f);
 		return NULL;
 	}
@@ -207,10 +209,9 @@ struct poll_ctx {
 	int sink_error; /* what the sink returned, apart from what the reader says */
 };
 
-static int poll_batch(
-	void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records, size_t count)
+static int tell_records(struct poll_ctx *p, uint32_t nc_idx, uint32_t lane,
+	const struct trace_record *records, size_t count)
 {
-	struct poll_ctx *p = ctx;
 	struct news_ctx n = {p->r, p->f};
 
 	p->sink_error = threads_see(&p->f->threads, records, count, tell_threads, &n);
@@ -218,6 +219,24 @@ static int poll_batch(
 		p->sink_error = p->r->sink.on_records(
 			p->r->sink.ctx, &p->f->source, nc_idx, lane, records, count);
 	return p->sink_error;
+}
+
+static int poll_batch(
+	void *ctx, uint32_t nc_idx, uint32_t lane, const struct trace_record *records, size_t count)
+{
+	struct poll_ctx *p = ctx;
+	struct trace_record shifted[256];
+	int rc = 0;
+
+	if (!p->f->shift_ns)
+		return tell_records(p, nc_idx, lane, records, count);
+	for (size_t at = 0, n; at < count && rc >= 0; at += n) {
+		n = count - at < 256 ? count - at : 256;
+		memcpy(shifted, records + at, n * sizeof(*records));
+		time_shift_records(shifted, n, p->f->shift_ns);
+		rc = tell_records(p, nc_idx, lane, shifted, n);
+	}
+	return rc;
 }
 
 static int poll_name(void *ctx, uint64_t id, const char *text, uint32_t len)

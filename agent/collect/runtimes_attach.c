@@ -14,6 +14,7 @@
 
 #include "agent/collect/attach.h"
 #include "agent/collect/runtimes_parts.h"
+#include "agent/collect/time_shift.h"
 #include "runtime/base/clock.h"
 #include "runtime/trace/announce.h"
 
@@ -40,6 +41,8 @@ static const struct {
 		    "again"},
 	{-ETIMEDOUT, "does not answer: is it stopped (SIGSTOP, a debugger)?"},
 	{-EBADF, ATTACH_CLOSED},
+	{-EOPNOTSUPP, "has made a time namespace for its children while it is in one of its own: "
+		      "the offsets of its clocks are not known"},
 	{-ENOMEM, "cannot get memory for its events"},
 	{-ENOSPC, "cannot get memory for its events"},
 };
@@ -90,8 +93,11 @@ int runtimes_attach(struct runtimes *r, pid_t pid, int memfd, char *why, size_t 
 	pid_t holder;
 	struct stat st;
 	uint32_t flags;
+	int64_t shift;
 	int rc = fstat(memfd, &st) < 0 ? -errno : attach_claim(memfd, &holder);
 
+	if (rc == 0)
+		rc = time_shift_of(pid, &shift);
 	f = rc < 0 ? NULL : runtimes_follow(r, pid, memfd, &st);
 	if (!f) {
 		close(memfd);

@@ -23,6 +23,7 @@ struct followed {
 	struct runtime_source source;
 	struct ctl_reader *reader; /* NULL once retired; then the final numbers hold */
 	struct threads threads;
+	int64_t shift_ns; /* to its times */
 	dev_t dev;
 	ino_t ino;
 	int fd;	       /* connection, -1 when it ended */

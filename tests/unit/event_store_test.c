@@ -242,3 +242,37 @@ TEST("event store: names are found by their ids, the last one counts", "[event_s
 	CHECK(!memcmp(event_store_name(s, 0, &len), EVENT_JSON_NO_NAME, len));
 	event_store_free(s);
 }
+
+TEST("event store: what another store has is moved with its names, once", "[event_store]")
+{
+	struct event_store *s = event_store_new(4), *from = event_store_new(4);
+	size_t len = 0;
+
+	REQUIRE(s != NULL && from != NULL);
+	for (int round = 0; round < 3; round++) {
+		put(from, 1, 1, 10);
+		put(from, 1, 2, 30);
+		if (round) /* else the queue changes its owner */
+			put(s, 1, 3, 20);
+		CHECK_EQ(event_store_add_name(from, 7 + (uint64_t)round, "seven", 5), 0);
+		CHECK_EQ(event_store_move(s, from), 0);
+		CHECK_EQ(event_store_move(s, from), 0);
+		CHECK_EQ(event_store_waiting(from), 0);
+		CHECK_STR(written(s, 1, 0), round ? "1:1 1:3 1:2" : "1:1 1:2");
+		for (int name = 0; name <= round; name++) {
+			const char *text = event_store_name(s, 7 + (uint64_t)name, &len);
+
+			CHECK(text && len == 5 && memcmp(text, "seven", 5) == 0);
+		}
+		CHECK(event_store_name(from, 7 + (uint64_t)round, &len) == NULL);
+	}
+	for (uint64_t id = 1; id <= 4; id++) {
+		put(s, 0, id, id);
+		put(from, 0, id + 4, id + 4);
+	}
+	CHECK_EQ(event_store_move(s, from), 0);
+	CHECK_STR(written(s, 0, 0), "0:5 0:6 0:7 0:8");
+	CHECK_EQ(event_store_dropped(s), 4);
+	event_store_free(s);
+	event_store_free(from);
+}

@@ -8,7 +8,9 @@
 #include <sys/mman.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/file.h"
 #include "runtime/trace/ring.h"
+#include "tests/unit/fake_agent.h"
 #include "tests/unit/sys_trace_capture.h"
 
 #define PATIENCE_NS 120000000000ull
@@ -294,3 +296,67 @@ static int taken_descriptors(void *arg)
 
 DEVICE_TEST("sys_trace: descriptors that the program takes for its own are neither read nor closed",
 	taken_descriptors, two_cores)
+
+/* ---- beside others ------------------------------------------------------------------------- */
+
+static void only_allocations(nrt_sys_trace_config_t *config)
+{
+	only_writes(config);
+	lib.nrt_sys_trace_config_set_capture_enabled_for_event_type(
+		config, "nrt_tensor_write", false);
+	lib.nrt_sys_trace_config_set_capture_enabled_for_event_type(
+		config, "nrt_tensor_allocate", true);
+	lib.nrt_sys_trace_config_set_max_events_per_nc(config, 1024);
+}
+
+/* How often the library's own threads have gone to sleep: each time they have done what there was. */
+static unsigned long sleeps_of_others(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned long sum = 0;
+
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		_cleanup_free_ char *text = NULL;
+		char path[300], *at;
+		size_t size;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
+		if (atoi(e->d_name) > 0 && atoi(e->d_name) != getpid() &&
+			file_read(path, 65536, &text, &size) == 0 &&
+			(at = strstr(text, "\nvoluntary_ctxt_switches:")))
+			sum += strtoul(strchr(at, ':') + 1, NULL, 10);
+	}
+	if (dir)
+		closedir(dir);
+	return sum;
+}
+
+static int others_flood(void *arg)
+{
+	nrt_tensor_t *tensor = NULL, *more[10] = {0};
+	unsigned long sleeps;
+	struct agent a;
+
+	WANT(enter(arg) == 0);
+	WANT(agent_listen(&a, ANNOUNCE_ENABLE) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(pthread_join(a.thread, NULL) == 0);
+	WANT_STATUS(lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_HOST, 0, 64, "t", &tensor), 0);
+	WANT_STATUS(start(only_allocations), 0);
+	for (int i = 0; i < 10; i++)
+		WANT_STATUS(
+			lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_HOST, 0, 64, "more", &more[i]),
+			0);
+	/* Twice asleep: it has looked in between. */
+	sleeps = sleeps_of_others();
+	while (sleeps_of_others() < sleeps + 2)
+		WANT(write_many(tensor, 1) == 0);
+	/* The agent's ring holds 2048. */
+	WANT(write_many(tensor, 20000) == 0);
+	WANT(fetch_count(0) == 20);
+	WANT_STATUS(lib.nrt_sys_trace_stop(), 0);
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: what an agent records pushes out nothing of what was not fetched",
+	others_flood, two_cores)
