@@ -219,7 +219,8 @@ TEST("ring: it doubles under four writers and a reader, and every event is accou
 		if (doubled < RING_SEGMENTS - 1 && atomic_load(&total) > doubled * 15000 &&
 			control_grow_ring(&c, 0, 0) == 0)
 			doubled++;
-		(void)look(&s, false);
+		/* At one moment, so that no writer is given up, however long it does not run. */
+		(void)ctl_reader_poll(s.reader, false, 1, on_batch, NULL, &s);
 		(void)sched_yield();
 	}
 	for (int i = 0; i < WRITERS; i++)
