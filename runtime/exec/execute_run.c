@@ -18,9 +18,9 @@
  *		}
  *	}
  *
- * The cores of a logical core run side by side.  When one of them fails the others may finish, but are
- * not waited for longer than their steps take; then, and when the time limit is over, their queues are released,
- * which ends what they run.
+ * The cores of a logical core run side by side.  When the run of one of them was cut off the others may finish, but
+ * not wait for a peer that does not come any more; then, and when the time limit is over, their queues are
+ * released, which ends what they run.
  */
 #include "runtime/exec/execute_run.h"
 
@@ -206,14 +206,21 @@ static bool any_given_up(const struct execution *e)
 	return false;
 }
 
+/* Did the run end before its end? */
+static bool was_cut_off(const struct core_run *r)
+{
+	return r->ended && r->status && r->status != NRT_EXEC_COMPLETED_WITH_NUM_ERR &&
+	       r->status != NRT_EXEC_COMPLETED_WITH_ERR;
+}
+
 /* The time from the submit on, after which nobody is waited for. */
 static uint64_t limit_of(const struct execution *e, uint64_t waited_ns, uint64_t *ret_failed_ns)
 {
 	uint64_t limit = runtime_get()->exec_timeout_s * 1000000000ull;
 
 	for (uint32_t i = 0; i < core_count(e) && *ret_failed_ns == UINT64_MAX; i++)
-		if (e->runs[i].ended && e->runs[i].status)
-			*ret_failed_ns = waited_ns + e->model->duration_ns + GRACE_NS;
+		if (was_cut_off(&e->runs[i]))
+			*ret_failed_ns = waited_ns + 2 * e->model->duration_ns + GRACE_NS;
 	return limit < *ret_failed_ns ? limit : *ret_failed_ns;
 }
 

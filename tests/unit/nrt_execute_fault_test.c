@@ -248,3 +248,36 @@ TEST("nrt trace: a core that changes its program says how long it took", "[nrt][
 		SKIP(device_lacks());
 	with_device(check_changes, options);
 }
+
+/* ---- rings -------------------------------------------------------------------------------- */
+
+#define RING_RECORDS 4096 /* of each ring */
+
+static int many_records(void *arg)
+{
+	static const char text[] = "ntrace-model 2\nname many\nstep TOPSP 1ns barrier\n"
+				   "step PE 1ns fault error\nstep PE 1ns fault error\n";
+	nrt_tensor_set_t *none = NULL;
+	nrt_model_t *m = NULL;
+
+	setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);
+	setenv("NEURON_RT_LOG_LEVEL", "DISABLED", 1);
+	WANT(enter(arg) == 0);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(lib.nrt_load(text, strlen(text), 0, -1, &m), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&none), 0);
+	/* Two records in each ring per run, and the device refuses what finds its ring full. */
+	for (int i = 0; i < RING_RECORDS / 2 + 100; i++)
+		WANT_STATUS(lib.nrt_execute(m, none, none), NRT_EXEC_COMPLETED_WITH_ERR);
+	lib.nrt_close();
+	return 0;
+}
+
+TEST("faults: rings go round, for the device hears what has been read", "[nrt][execute][vdev]")
+{
+	static const char *const options[] = {"--cores=2", "--ring-full=fail", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(many_records, options);
+}

@@ -319,8 +319,11 @@ NRT_API NRT_STATUS nrt_get_tensor_from_tensor_set(
 NRT_API NRT_STATUS nrt_load(
 	const void *neff_bytes, size_t size, int32_t vnc, int32_t vnc_count, nrt_model_t **model);
 
-/* The same for a model that works together with others: it is number ctx_device_id of
- * ctx_device_count. */
+/*
+ * The same for a model that works together with others: it is number ctx_device_id of ctx_device_count, at most
+ * 64.  Those of one text and one NEURON_RT_ROOT_COMM_ID meet, in this process and others on the host.
+ * NRT_INVALID also: no such number, or a gathering of the model has room for another number of members.
+ */
 NRT_API NRT_STATUS nrt_load_collectives(const void *neff_bytes, size_t size, int32_t vnc,
 	int32_t vnc_count, uint32_t ctx_device_id, uint32_t ctx_device_count, nrt_model_t **model);
 
@@ -336,7 +339,7 @@ NRT_API NRT_STATUS nrt_unload(nrt_model_t *model);
 NRT_API NRT_STATUS nrt_execute(
 	nrt_model_t *model, const nrt_tensor_set_t *input_set, nrt_tensor_set_t *output_set);
 
-/* The same repeat_count times. */
+/* The same repeat_count times, which is 1 at least; ends with the first that fails. */
 NRT_API NRT_STATUS nrt_execute_repeat(nrt_model_t *model, const nrt_tensor_set_t *input_set,
 	nrt_tensor_set_t *output_set, int repeat_count);
 
