@@ -16,25 +16,21 @@ INNER = ["nrt_model_submit", "dmem_buf_copyin", "dmem_buf_copyout", "nrt_dma_mem
 
 
 def own_events(text):
-    """Of the capture: also how many sequence numbers, and which parts of device runs lie in their run."""
+    """Also counts sequence numbers, and which collectives lie in a run, by the clock of the device."""
     all_events = json.loads(text)["events"]
-    start, runs, parts = {}, {}, []
+    start, runs, parts = {}, [], []
     for e in all_events:
         if e["event_type"] in DEVICE - {"nc_model_switch"}:
             if e["phase"] == "start":
-                start[e["tracking_id"]] = e["data"]
+                start[e["tracking_id"]] = e["data"]["nc_timestamp_ns"]
                 continue
-            d = start.pop(e["tracking_id"])
-            span = d["nc_timestamp_ns"], e["data"]["nc_timestamp_ns"]
-            key = d["exec_id"], d["device_core_idx"]
-            if e["event_type"] == "nc_exec_running":
-                runs[key] = span
-            else:
-                parts.append((e["event_type"], key, span))
+            span = e["event_type"], e["nc_idx"], start.pop(e["tracking_id"]), e["data"]["nc_timestamp_ns"]
+            (runs if e["event_type"] == "nc_exec_running" else parts).append(span)
     assert not start, start
     sequence = {e["nrta_seq_id"] for e in all_events if e.get("nrta_seq_id")}
-    for name, key, span in parts:
-        inside["nc_exec_running" if runs[key][0] <= span[0] <= span[1] <= runs[key][1] else "-", name] += 1
+    for name, nc, first, last in parts:
+        around = [r for r in runs if r[1] == nc and r[2] <= first <= last <= r[3]]
+        inside["nc_exec_running" if around else "-", name] += 1
     count["nrta_seq_id"] = len(sequence)
     for e in all_events:
         yield e["event_type"], e["phase"], e["tracking_id"], e["thread_id"]
