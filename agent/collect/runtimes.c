@@ -309,11 +309,12 @@ static long poll_one(struct runtimes *r, struct followed *f, bool ended)
 
 	if (p.sink_error)
 		return p.sink_error;
-	if (n < 0) {
+	if (n < 0 && ctl_reader_failed(f->reader)) {
 		f->source.failed = true;
 		r->failed++;
-		n = 0;
 	}
+	/* What else there was, as memory that is short, is tried again. */
+	n = n < 0 ? 0 : n;
 	if (f->source.failed || (gone && n == 0 && all_read(f->reader)))
 		retire(f);
 	return n;

@@ -267,7 +267,7 @@ typedef int (*ring_name_fn)(void *ctx, uint64_t id, const char *text, uint32_t l
  *
  * One call passes at most 2^20 positions of all rings; the rest is `unread` and the next call's.
  * -EPROTO, from then on always: the memory or its counters are not what a writer leaves.  -EBADF: the descriptor
- * was closed, and there are rings that it was needed for.
+ * was closed, and there are rings that it was needed for.  -ENOMEM and others: try again later.
  */
 long ctl_reader_poll(struct ctl_reader *r, bool dead, uint64_t now_ns, ring_batch_fn on_batch,
 	ring_name_fn on_name, void *ctx);

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,6 +42,43 @@ static const void *map_part(int fd, uint64_t offset, uint64_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* ---- what lies where ---------------------------------------------------------------------- */
+
+/* Those that overlap are the same: in the tree none do, so that this is an order. */
+static int compare_places(const void *a, const void *b)
+{
+	const struct ring_place *x = a, *y = b;
+
+	return x->end <= y->offset ? -1 : x->offset >= y->end;
+}
+
+/* 0; -EPROTO: something is there already; -ENOMEM. */
+static int place_take(struct ctl_reader *r, uint64_t offset, uint64_t bytes)
+{
+	struct ring_place *place = &r->places[r->place_count];
+	struct ring_place *const *found;
+
+	*place = (struct ring_place){offset, offset + bytes};
+	found = tsearch(place, &r->tree, compare_places);
+	if (!found)
+		return -ENOMEM;
+	if (*found != place)
+		return -EPROTO;
+	r->place_count++;
+	return 0;
+}
+
+/* The one that was taken last. */
+static void place_give_back(struct ctl_reader *r)
+{
+	(void)tdelete(&r->places[--r->place_count], &r->tree, compare_places);
+}
+
+static void keep(void *place)
+{
+	(void)place; /* it lies in the reader */
+}
+
 /* ---- open and close ----------------------------------------------------------------------- */
 
 static int check_control(struct ctl_reader *r, uint64_t size)
@@ -53,7 +91,8 @@ static int check_control(struct ctl_reader *r, uint64_t size)
 	if (names < CTL_PAGE_BYTES || !page_aligned(names) || names > size ||
 		size - names < CTL_NAMES_BYTES)
 		return -EPROTO;
-	r->names_offset = names;
+	if (place_take(r, names, CTL_NAMES_BYTES) < 0)
+		return -ENOMEM;
 	r->names = map_part(r->file.fd, names, CTL_NAMES_BYTES);
 	return r->names ? 0 : -ENOMEM;
 }
@@ -102,6 +141,7 @@ void ctl_reader_close(struct ctl_reader *r)
 		for (uint32_t e = 1; e < v->epochs; e++)
 			(void)munmap((void *)(uintptr_t)v->slots[e], v->map_bytes[e]);
 	}
+	tdestroy(r->tree, keep);
 	if (r->names)
 		(void)munmap((void *)(uintptr_t)r->names, CTL_NAMES_BYTES);
 	if (r->ctl)
@@ -111,24 +151,6 @@ void ctl_reader_close(struct ctl_reader *r)
 }
 
 /* ---- rings ------------------------------------------------------------------ */
-
-static bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
-{
-	return a < b + b_bytes && b < a + a_bytes;
-}
-
-/* Is anything at the place? */
-static bool is_taken(const struct ctl_reader *r, uint64_t offset, uint64_t bytes)
-{
-	for (uint32_t i = 0; i < r->ring_count; i++) {
-		const struct ring_view *v = &r->rings[i];
-
-		for (uint32_t e = 0; e < v->epochs; e++)
-			if (overlap(v->offset[e], v->map_bytes[e], offset, bytes))
-				return true;
-	}
-	return overlap(r->names_offset, CTL_NAMES_BYTES, offset, bytes);
-}
 
 static bool has_ring(const struct ctl_reader *r, uint32_t nc, uint32_t lane)
 {
@@ -147,9 +169,14 @@ static int map_own(struct ctl_reader *r, uint64_t offset, uint64_t bytes, const 
 	if (rc < 0)
 		return rc;
 	if (!page_aligned(offset) || offset < CTL_PAGE_BYTES || offset > size ||
-		size - offset < bytes || is_taken(r, offset, bytes))
+		size - offset < bytes)
 		return -EPROTO;
+	rc = place_take(r, offset, bytes);
+	if (rc < 0)
+		return rc;
 	*ret = map_part(r->file.fd, offset, bytes);
+	if (!*ret)
+		place_give_back(r);
 	return *ret ? 0 : -ENOMEM;
 }
 

@@ -244,14 +244,14 @@ static int prepare(struct ctl_reader *r, ring_name_fn on_name, void *ctx)
 	int rc = r->error;
 
 	if (rc == 0)
-		rc = r->error = ring_map_new(r);
+		rc = ring_map_new(r);
 	if (rc == 0)
-		rc = r->error = look(r);
-	if (rc == 0) {
+		rc = look(r);
+	if (rc == 0)
 		rc = names_poll(r, on_name, ctx);
-		if (rc == -EPROTO)
-			r->error = -EPROTO;
-	}
+	/* Everything else may be better next time: memory that is short, for one. */
+	if (rc == -EPROTO)
+		r->error = -EPROTO;
 	return rc;
 }
 

@@ -30,12 +30,16 @@ struct ring_view {
 	uint64_t clear_ns;   /* last time of which nothing is left behind */
 };
 
+/* A part of the file that is mapped. */
+struct ring_place {
+	uint64_t offset, end;
+};
+
 struct ctl_reader {
 	struct kept_fd file;
 	const struct ctl *ctl;
 	const uint8_t *names; /* CTL_NAMES_BYTES */
 	uint64_t names_read;
-	uint64_t names_offset;
 	uint64_t no_ring, emitted_no_ring, names_lost; /* as at the last poll */
 	uint64_t no_ring_base;			       /* of the former two */
 	uint64_t polled_ns;
@@ -47,6 +51,9 @@ struct ctl_reader {
 	int error; /* sticky */
 	uint32_t ring_count;
 	struct ring_view rings[CTL_MAX_RINGS];
+	void *tree; /* of places, as of tsearch(3) */
+	uint32_t place_count;
+	struct ring_place places[CTL_MAX_RINGS * RING_SEGMENTS + 1]; /* and that of the names */
 	struct trace_record batch[RING_BATCH_RECORDS];
 };
 

@@ -7,10 +7,12 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/trace/ring.h"
 #include "tests/shim/shim.h"
+#include "tests/unit/scratch.h"
 
 enum fault {
 	FAULT_NONE,
@@ -303,4 +305,33 @@ TEST("ring: what is no memfd is refused", "[ring]")
 	close(fds[0]);
 	close(fds[1]);
 	CHECK_EQ(ctl_reader_open(-1, CTL_SUB_AGENT, &r), -EPROTO);
+}
+
+/* Mappings are few here, as they are in a process that has very many. */
+static int short_of_memory(void *arg)
+{
+	const uint32_t capacities[] = {1024, 1 << 16};
+	struct ctl_reader *r = NULL;
+	struct rlimit before, few;
+	long rc;
+	int fd = sparse_file(capacities, 2);
+
+	(void)arg;
+	if (ctl_reader_open(fd, CTL_SUB_AGENT, &r) < 0 || getrlimit(RLIMIT_AS, &before) < 0)
+		return 1;
+	few = (struct rlimit){1, before.rlim_max};
+	if (setrlimit(RLIMIT_AS, &few) < 0)
+		return 2;
+	rc = ctl_reader_poll(r, false, 1, NULL, NULL, NULL);
+	if (setrlimit(RLIMIT_AS, &before) < 0 || rc != -ENOMEM || ctl_reader_failed(r))
+		return 3;
+	if (ctl_reader_poll(r, true, 2, NULL, NULL, NULL) != 0 || ctl_reader_failed(r))
+		return 4;
+	ctl_reader_close(r);
+	return ctl_reader_open(fd, CTL_SUB_AGENT, &r) == 0 ? 5 : 0; /* closed with the reader */
+}
+
+TEST("ring: a reader that is short of memory reads on when there is some", "[ring]")
+{
+	CHECK_EQ(scratch_child(short_of_memory, NULL), 0);
 }
