@@ -55,8 +55,8 @@ static int read_offset(const char *process, int64_t *ret_ns)
 
 int time_shift_of(pid_t pid, int64_t *ret_ns)
 {
-	char process[16], own[64], its[64], of_children[64];
-	int64_t own_ns, its_ns;
+	char process[16], own[64] = "", its[64] = "", of_children[64] = "";
+	int64_t own_ns = 0, its_ns = 0;
 	int rc;
 
 	*ret_ns = 0;
@@ -105,7 +105,7 @@ void time_shift_records(struct trace_record *records, size_t count, int64_t shif
 
 int time_shift_own(int64_t *ret_ns)
 {
-	char own[64], of_children[64];
+	char own[64] = "", of_children[64] = "";
 	int rc = name_of("self", "time", own);
 
 	*ret_ns = 0;
