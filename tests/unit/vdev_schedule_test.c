@@ -151,10 +151,11 @@ TEST("vdev schedule: random programs come to an end, in the order of time", "[vd
 
 		for (size_t i = 0; i < COUNT(list); i++) {
 			unsigned unit = (unsigned)rand_r(&seed) % 22;
+			uint16_t waited = (uint16_t)(rand_r(&seed) % 3);
 
 			list[i] = (struct vdev_instruction){
 				.unit = (uint8_t)(unit < 6 ? unit : unit + 2),
-				.wait = rand_r(&seed) % 4 ? NONE : (uint16_t)(rand_r(&seed) % 3),
+				.wait = (uint16_t)(rand_r(&seed) % 4 ? NONE : waited),
 				.wait_value = (uint32_t)rand_r(&seed) % 4,
 				.post = (uint16_t)(rand_r(&seed) % 3),
 				.post_value = (uint32_t)rand_r(&seed) % 2,
