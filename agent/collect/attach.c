@@ -35,6 +35,7 @@
 #define MAX_FILES \
 	16u /* control files of a process: its own, and those that it reads or has inherited */
 #define ENVIRON_BYTES (8u << 20)
+#define LIBNRT_BYTES (32 << 20) /* ours has a few, with what sanitizers add */
 #define HEAD_LOOKS 200
 #define HEAD_WORDS 3 /* of struct ctl: magic, version, pid */
 
@@ -209,25 +210,43 @@ static int may_not(pid_t pid, char *why, size_t size)
 		"root");
 }
 
+/*
+ * Does the name stand in the file?  It is the process's, which may cut it off meanwhile, or have made it as large as
+ * it likes: so it is read and not mapped, and no further than constants of ours lie.  1, 0, or -errno.
+ */
+static int names_control(int fd)
+{
+	enum { OVERLAP = sizeof(CTL_NAME) - 1 };
+	char piece[OVERLAP + 65536];
+	size_t kept = 0;
+	ssize_t n;
+
+	for (off_t at = 0; at < LIBNRT_BYTES; at += n) {
+		n = pread(fd, piece + kept, sizeof(piece) - kept, at);
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		if (memmem(piece, kept + (size_t)n, CTL_NAME, sizeof(CTL_NAME)))
+			return 1;
+		size_t all = kept + (size_t)n;
+		kept = all < OVERLAP ? all : OVERLAP;
+		memmove(piece, piece + all - kept, kept);
+	}
+	return 0;
+}
+
 /* Does the file with our runtime's code stand behind this mapping?  1, 0, or -errno. */
 static int has_our_name(pid_t pid, const struct maps *m)
 {
 	char path[PATH_MAX + 64];
 	struct stat st;
-	int found;
 
 	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, m->libnrt_path);
 	_cleanup_close_ int fd = open_link(path, &m->libnrt, O_RDONLY | O_NONBLOCK);
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return -EINVAL;
-	void *text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (text == MAP_FAILED)
-		return -errno;
-	found = memmem(text, (size_t)st.st_size, CTL_NAME, sizeof(CTL_NAME)) != NULL;
-	munmap(text, (size_t)st.st_size);
-	return found;
+	return names_control(fd);
 }
 
 /* There is no control file. */

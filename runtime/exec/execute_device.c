@@ -4,7 +4,10 @@
  *
  * The device stamps its records with the core's own clock.  A sync point of the same core and execution (both clocks
  * read at one moment, the error half the bracket) places them on the host's: host = sync_cpu + (nc - sync_nc).
- * All records of a run use the same point, so host intervals are exactly the device's.
+ * All records of a run use the same point, so host intervals are exactly the device's.  A run that would then begin
+ * before the host was about to start it tells that the point is late by as much, within its error.  Beyond that the
+ * device's clock is faster than the host's, and a long run is drawn together to begin with its start.  One that
+ * is slower cannot be told from one that stands still between runs; nothing is done about it here.
  *
  *	nc_model_switch		CUSTOM records before START: the core changes its program
  *	nc_exec_running		START to END; to where the host gave up when there is no END
@@ -81,6 +84,36 @@ static int read_clocks(struct device_core *core, struct device_sync *ret)
 	return rc;
 }
 
+static uint64_t host_ns(const struct core_run *r, uint64_t ps)
+{
+	int64_t nc_ns = (int64_t)(ps / 1000 - r->sync.clock.ps / 1000);
+	int64_t whole_ns = (int64_t)(r->sync.clock.ps / 1000 - r->begin.clock.ps / 1000);
+
+	if (r->begin.host.ns && whole_ns > 0)
+		nc_ns = (int64_t)((__int128)nc_ns * (int64_t)(r->sync.host.ns - r->begin.host.ns) /
+				  whole_ns);
+	return r->sync.host.ns + (uint64_t)nc_ns;
+}
+
+static struct trace_sync_info at(const struct core_run *r, uint64_t ps)
+{
+	return (struct trace_sync_info){ps / 1000, host_ns(r, ps)};
+}
+
+/* A run does not begin before it is started: so the reading was wrong, or, by more than that, the clock is fast. */
+static void correct(const struct execution *e, struct core_run *r)
+{
+	uint64_t first = r->switch_ps[0] ? r->switch_ps[0] : r->start_ps;
+	int64_t early_ns = (int64_t)(e->starting_ns - host_ns(r, first));
+
+	if (!r->started || early_ns <= 0)
+		return;
+	if ((uint64_t)early_ns <= r->sync.bound_ns)
+		r->sync.host.ns += (uint64_t)early_ns;
+	else
+		r->begin = (struct device_sync){.clock.ps = first, .host.ns = e->starting_ns};
+}
+
 void device_take_sync(const struct execution *e, struct core_run *r)
 {
 	struct trace_timestamp_sync payload;
@@ -94,6 +127,7 @@ void device_take_sync(const struct execution *e, struct core_run *r)
 		return;
 	}
 	r->synced = true;
+	correct(e, r);
 	payload = (struct trace_timestamp_sync){
 		.exec_id = e->id,
 		.sync = {.nc_timestamp_ns = r->sync.clock.ps / 1000,
@@ -103,13 +137,6 @@ void device_take_sync(const struct execution *e, struct core_run *r)
 		.core_clocks = e->model->place.parts,
 	};
 	trace_instant(e->model->nc, TRACE_TIMESTAMP_SYNC, &payload, sizeof(payload));
-}
-
-static struct trace_sync_info at(const struct core_run *r, uint64_t ps)
-{
-	uint64_t nc_ns = ps / 1000;
-
-	return (struct trace_sync_info){nc_ns, r->sync.host.ns + (nc_ns - r->sync.clock.ps / 1000)};
 }
 
 /* ---- events ------------------------------------------------------------------------------- */

@@ -157,6 +157,7 @@ static NRT_STATUS submit(struct execution *e)
 		trace_start(e->model->nc, TRACE_MODEL_SUBMIT, &payload, sizeof(payload));
 	NRT_STATUS status = write_bindings(e);
 
+	e->starting_ns = clock_boot().ns;
 	if (!status)
 		status = start_cores(e);
 	e->submitted_ns = clock_boot().ns;

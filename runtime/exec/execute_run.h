@@ -26,12 +26,16 @@ struct core_run {
 	uint32_t notes; /* records read, to be acknowledged */
 	bool synced;
 	struct device_sync sync; /* when synced */
+	/* Of a clock that gained more on the host's than the reading can be wrong: the first record of the run, and
+	 * the earliest that it can have been; host.ns 0: none. */
+	struct device_sync begin;
 };
 
 struct execution {
 	struct nrt_model *model;
 	uint32_t id;
-	uint64_t submitted_ns; /* BOOTTIME */
+	uint64_t starting_ns,
+		submitted_ns; /* BOOTTIME: just before the cores were started, and after */
 	struct nrt_tensor
 		*tensors[VDEV_MAX_BINDINGS];	   /* with references; NULL for temporary ones */
 	struct tensor_use uses[VDEV_MAX_BINDINGS]; /* of these tensors */

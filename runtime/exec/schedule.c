@@ -11,6 +11,7 @@
 #include "runtime/exec/schedule.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "runtime/exec/work_queue.h"
@@ -124,6 +125,21 @@ static void release_execution(struct work *w)
 	object_put(&e->model->object);
 }
 
+/* The call that posted it has said that it is well. */
+static void nobody_hears(const struct execution_work *e, NRT_STATUS status)
+{
+	static atomic_bool said;
+
+	if (e->work.kind == WORK_POSTED && status && !atomic_exchange(&said, true))
+		log_error(TAG,
+			"An execution in the background on nc %u ended with status %d, and the "
+			"program "
+			"does not hear of it: nrt_register_async_exec_callback was not called.  "
+			"Said "
+			"once",
+			e->nc, (int)status);
+}
+
 static void tell_execution(const struct work *w, NRT_STATUS status)
 {
 	const struct execution_work *e = (const struct execution_work *)w;
@@ -136,6 +152,8 @@ static void tell_execution(const struct work *w, NRT_STATUS status)
 	pthread_mutex_unlock(&listener.lock);
 	if (call)
 		call(params, (uint32_t)e->number, e->nc, w->seq, status);
+	else
+		nobody_hears(e, status);
 }
 
 static const struct work_ops execution_ops = {

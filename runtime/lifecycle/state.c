@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,8 +31,17 @@ static struct {
 	_Atomic int state;
 	_Atomic int changer;	/* pid of who changes the state, 0 = nobody */
 	_Atomic uint32_t calls; /* in progress, and those about to find that they may not */
-	bool forks_watched;
+	_Atomic bool forks_watched;
 } lib;
+
+/* 1 once forks are watched.  The child of any fork finds 0 here, also of one that runs no handlers (_Fork): the page
+ * is wiped there.  Where pages are larger the handler alone has to do. */
+#define PAGE_BYTES 4096
+
+static union {
+	_Atomic uint32_t here;
+	char page[PAGE_BYTES];
+} ours __attribute__((aligned(PAGE_BYTES)));
 
 /* This thread's: how many doors it stands in (a signal handler may add one), and whether it could be cancelled
  * before the first.  Volatile for the handler's sake. */
@@ -42,7 +52,9 @@ static __thread volatile int cancel_before __attribute__((tls_model("initial-exe
 
 enum lib_state state_now(void)
 {
-	return (enum lib_state)atomic_load(&lib.state);
+	return atomic_load(&lib.forks_watched) && !atomic_load(&ours.here)
+		       ? STATE_CHILD
+		       : (enum lib_state)atomic_load(&lib.state);
 }
 
 void state_set(enum lib_state state)
@@ -81,10 +93,17 @@ static void become_child(void)
 
 int state_watch_forks(void)
 {
-	int rc = lib.forks_watched ? 0 : pthread_atfork(NULL, NULL, become_child);
+	int rc;
 
-	lib.forks_watched = rc == 0;
-	return rc;
+	if (atomic_load(&lib.forks_watched))
+		return 0;
+	rc = pthread_atfork(NULL, NULL, become_child);
+	if (rc)
+		return rc;
+	(void)madvise(&ours, sizeof(ours), MADV_WIPEONFORK);
+	atomic_store(&ours.here, 1);
+	atomic_store(&lib.forks_watched, true);
+	return 0;
 }
 
 /* ---- waiting, and marking a thread --------------------------------------------------------- */

@@ -54,8 +54,8 @@ void state_change_end(void);
 /* Waits until the last call has left.  The state must be other than INIT, which keeps all others out. */
 void state_calls_drain(void);
 
-/* Has the child of every later fork in CHILD.  Once per process, then 0; else the error number of
- * pthread_atfork. */
+/* Has the child of every later fork in CHILD, by whatever call it was made.  Once per process, then 0; else the
+ * error number of pthread_atfork. */
 int state_watch_forks(void);
 
 #endif

@@ -409,6 +409,77 @@ TEST("attach: a descriptor that the program has closed is reached by root throug
 	waitpid(pid, NULL, 0);
 }
 
+/* A process that has mapped the first page of the file. */
+static pid_t start_mapper(const char *path)
+{
+	int ready[2];
+	char byte;
+
+	if (pipe(ready) < 0)
+		return -1;
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+		if (fd < 0 || mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+			_exit(1);
+		byte = (char)write(ready[1], "x", 1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		pid = -1;
+	close(ready[0]);
+	return pid;
+}
+
+static const struct library {
+	const char *what;
+	off_t name_at, size;
+	int error;
+} libraries[] = {
+	{"not ours", -1, 300000, 0},
+	{"ours", 200000, 300000, -EAGAIN},
+	{"ours, read in two pieces", 65536 + 10 - 5, 300000, -EAGAIN},
+	{"ours, at the end", 300000 - sizeof(CTL_NAME), 300000, -EAGAIN},
+	{"larger than any library", -1, (off_t)1 << 40, 0},
+	{"empty by now", -1, 0, 0},
+};
+
+TEST("attach: the library of a process is looked at no further than a library reaches", "[agent]")
+{
+	struct scratch s;
+	struct scratch_path path;
+
+	REQUIRE(scratch_make(&s));
+	path = scratch_path(&s, "libnrt.so.1");
+	for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++) {
+		const struct library *l = &libraries[i];
+		_cleanup_close_ int fd = open(path.s, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		struct attach_target target;
+		char why[512] = "";
+		pid_t pid;
+
+		test_info("%s", l->what);
+		REQUIRE(fd >= 0 && ftruncate(fd, 300000) == 0);
+		pid = start_mapper(path.s);
+		REQUIRE(pid > 0);
+		REQUIRE(ftruncate(fd, l->size) == 0);
+		if (l->name_at >= 0)
+			REQUIRE(pwrite(fd, CTL_NAME, sizeof(CTL_NAME), l->name_at) ==
+				sizeof(CTL_NAME));
+		CHECK_EQ(attach_find(pid, &target, why, sizeof(why)), l->error);
+		CHECK(target.memfd < 0);
+		attach_target_close(&target);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		unlink(path.s);
+	}
+	scratch_remove(&s);
+}
+
 /* ---- killed while followed ---------------------------------------------------------------- */
 
 #define THREADS 4u

@@ -240,6 +240,44 @@ static int posts(void *arg)
 
 QUEUE_TEST("background: nrt_execute returns before the end while there are slots", posts, two_cores)
 
+/* Is it in the log since the last look? */
+static bool said_now(const struct place *p, const char *text)
+{
+	char *all = program_text(p->log.s);
+	bool found = all && strstr(all, text);
+
+	free(all);
+	return found && ftruncate(2, 0) == 0 && lseek(2, 0, SEEK_SET) == 0;
+}
+
+static int fails_unheard(void *arg)
+{
+	static const char text[] = "ntrace-model 2\nname bad\nstep PE 1ns fault error\n";
+	nrt_tensor_set_t *none;
+	nrt_model_t *m;
+
+	setenv("NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", "3", 1);
+	WANT(up(arg) == 0);
+	WANT_STATUS(lib.nrt_load(text, strlen(text), 0, -1, &m), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&none), 0);
+	WANT_STATUS(lib.nrt_register_async_exec_callback(note, told), 0);
+	WANT_STATUS(lib.nrt_execute(m, none, none), 0);
+	WANT_STATUS(lib.nrt_async_drain_queued_execs(0), 0);
+	WANT(tellings == 1 && told[0].status && !said_now(arg, "does not hear of it"));
+	WANT_STATUS(lib.nrt_register_async_exec_callback(NULL, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		WANT_STATUS(lib.nrt_execute(m, none, none), 0);
+		WANT_STATUS(lib.nrt_async_drain_queued_execs(0), 0);
+		WANT(said_now(arg, "does not hear of it") == (i == 0));
+	}
+	WANT(tellings == 1);
+	lib.nrt_close();
+	return 0;
+}
+
+QUEUE_TEST("background: a failure that no callback is told of is in the log, once", fails_unheard,
+	two_cores)
+
 /* A callback that finds all slots taken must not wait for its own thread. */
 static struct greedy {
 	struct job job;

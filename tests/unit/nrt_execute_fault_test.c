@@ -249,6 +249,57 @@ TEST("nrt trace: a core that changes its program says how long it took", "[nrt][
 	with_device(check_changes, options);
 }
 
+/* ---- a fast clock ------------------------------------------------------------------------- */
+
+static int long_runs(void)
+{
+	static const char text[] = "ntrace-model 2\nname long\nstep PE 20000us fault error\nstep "
+				   "PE 20000us fault error\n";
+	nrt_tensor_set_t *none = NULL;
+	nrt_model_t *m = NULL;
+
+	WANT_STATUS(lib.nrt_load(text, strlen(text), 0, -1, &m), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&none), 0);
+	for (int i = 0; i < 3; i++)
+		WANT_STATUS(lib.nrt_execute(m, none, none), NRT_EXEC_COMPLETED_WITH_ERR);
+	return 0;
+}
+
+/* The clock gains 4 ms and more in a run, which is more than starting it takes. */
+static int check_fast_clock(void *arg)
+{
+	WANT(record(arg, long_runs) == 0);
+	WANT(all_closed() == 0);
+	WANT(count_of(TRACE_DEVICE_EXEC, TRACE_START) == 2 * 3);
+	for (int k = 0; k < 2 * 3; k++) {
+		const struct trace_record *run = find(TRACE_DEVICE_EXEC, TRACE_START, k);
+		const struct trace_record *call = find(TRACE_EXECUTE_API, TRACE_START, k / 2);
+		const struct trace_record *error = find(TRACE_HW_NOTIFY, TRACE_INSTANT, 2 * k);
+		struct trace_device_exec start;
+		struct trace_device_stop stop;
+
+		WANT(run->timestamp_ns >= call->timestamp_ns);
+		WANT(stop_of(run)->timestamp_ns <= stop_of(call)->timestamp_ns);
+		WANT(error->timestamp_ns > run->timestamp_ns);
+		WANT(error->timestamp_ns < stop_of(run)->timestamp_ns);
+		/* The device's own time is what it said. */
+		memcpy(&start, run->data, sizeof(start));
+		memcpy(&stop, stop_of(run)->data, sizeof(stop));
+		WANT(stop.sync.nc_timestamp_ns - start.sync.nc_timestamp_ns >= 40000000);
+	}
+	return 0;
+}
+
+TEST("nrt trace: a run of a core whose clock is fast begins within its call",
+	"[nrt][execute][vdev]")
+{
+	static const char *const options[] = {"--cores=2", "--clock-drift=100000", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(check_fast_clock, options);
+}
+
 /* ---- rings -------------------------------------------------------------------------------- */
 
 #define RING_RECORDS 4096 /* of each ring */

@@ -7,6 +7,9 @@
  * api_enter.  Nothing here depends on time.
  */
 #include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "runtime/log/log.h"
 #include "tests/shim/shim.h"
@@ -141,6 +144,18 @@ static int child_without_cores(void *arg)
 	return 0;
 }
 
+/* In a child that no handler of pthread_atfork has run in. */
+static int bare_child(int (*f)(void *), void *arg)
+{
+	int status;
+	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+
+	if (pid == 0)
+		_exit(f(arg));
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
+									       : -1;
+}
+
 static int fresh_child(void *arg)
 {
 	WANT_STATUS(init(), 0);
@@ -158,9 +173,11 @@ static int forks_in_states(void *arg)
 	WANT_STATUS(init(), 0);
 	unsetenv("NEURON_RT_VISIBLE_CORES");
 	WANT(scratch_child(child_is_refused, p) == 0);
+	WANT(bare_child(child_is_refused, p) == 0);
 	WANT_STATUS(allocate(), 0);
 	lib.nrt_close();
 	WANT(scratch_child(child_without_cores, p) == 0);
+	WANT(bare_child(child_without_cores, p) == 0);
 	WANT_STATUS(init(), 0);
 	lib.nrt_close();
 	return 0;

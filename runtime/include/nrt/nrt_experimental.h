@@ -68,7 +68,8 @@ typedef void (*NRT_ASYNC_EXEC_STATUS_CALLBACK)(
  * model_id counts loads from 1; job_id is the sequence number (nrt_async.h).  Called by a thread of
  * the library, which does no further work of that core until it returns.  It may call the library, but for nrt_close
  * and for what waits for a queue: nrt_async_drain_queued_execs gives NRT_FAILURE there, and nrt_execute
- * NRT_QUEUE_FULL where it would have to wait.  A call that has begun may still run when another is registered.
+ * NRT_QUEUE_FULL where it would have to wait.  A call that has begun may still run, with its params, when another one
+ * or none is registered; it has returned when nrt_async_drain_queued_execs, for each core in use, or nrt_close has.
  */
 NRT_API NRT_STATUS nrt_register_async_exec_callback(
 	NRT_ASYNC_EXEC_STATUS_CALLBACK callback, void *params);
