@@ -278,6 +278,7 @@ static int check_fast_clock(void *arg)
 		struct trace_device_exec start;
 		struct trace_device_stop stop;
 
+		WANT(run && stop_of(run) && call && stop_of(call) && error);
 		WANT(run->timestamp_ns >= call->timestamp_ns);
 		WANT(stop_of(run)->timestamp_ns <= stop_of(call)->timestamp_ns);
 		WANT(error->timestamp_ns > run->timestamp_ns);
