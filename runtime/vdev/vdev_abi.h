@@ -16,8 +16,8 @@
  *
  * A model runs like this: the runtime allocates device memory, writes a program image into it, and
  * binds both to queue `core` of the reserved engine with DMA_QUEUE_INIT (tx_handle = program, rx_handle
- * = binding table).  Each execution rewrites the binding table and sends DMA_QUEUE_COPY_START on that
- * queue, with tx_desc_count = low 32 bits of a launch number.  The device answers through
+ * = binding table).  Each execution rewrites the binding table, and `run` of a program of several ranks, and sends
+ * DMA_QUEUE_COPY_START on that queue, with tx_desc_count = low 32 bits of a launch number.  The device answers through
  * the notification ring of the core (NOTIFICATIONS_INIT_V2, type NOTIFY, engine 4) with a START and an
  * END record, and is acknowledged with DMA_ACK_COMPLETED.
  */
@@ -45,8 +45,8 @@
  * together. */
 #define VDEV_BAR_MEMORY 0x8000ull
 
-/* BAR 0, written by a reader of a ring: how many records it has read, low 32 bits.  Rings are numbered by
- * VDEV_RING_NUMBER.  A device that overwrites does not need it. */
+/* BAR 0, written by a reader of a ring: how many records it has read, low 32 bits; read by one: how many the device
+ * has written.  Rings are numbered by VDEV_RING_NUMBER. */
 #define VDEV_BAR_RING_READ(core, ring) (0x40000ull + 0x1000ull * (core) + 4ull * (ring))
 #define VDEV_RING_NUMBER(top_sp, type, engine) \
 	((uint64_t)(top_sp)*128u + (uint64_t)(type)*16u + (uint64_t)(engine))
@@ -119,7 +119,9 @@ struct vdev_program {
 	uint32_t rank, ranks;
 	uint32_t part; /* of a logical core: its n-th physical core */
 	uint64_t group;
-	uint64_t pad;
+	/* Which of its launches this is, from 1: those of one number meet, and who comes to one that
+	 * another rank has given up fails.  0: not counted. */
+	uint64_t run;
 	/* struct vdev_instruction instructions[instruction_count] */
 };
 
