@@ -24,6 +24,7 @@
  */
 #include "runtime/exec/execute_run.h"
 
+#include <stddef.h>
 #include <time.h>
 
 #include "runtime/lifecycle/runtime.h"
@@ -134,6 +135,21 @@ static NRT_STATUS write_bindings(const struct execution *e)
 	return n ? memory_copy_in(&m->bindings, 0, table, n * sizeof(table[0])) : NRT_SUCCESS;
 }
 
+/* Ranks meet in runs of one number, so one that has given up a run meets the others in the next. */
+static NRT_STATUS write_run(const struct execution *e)
+{
+	struct nrt_model *m = e->model;
+	NRT_STATUS status = NRT_SUCCESS;
+
+	if (!m->desc.collectives || m->place.ranks < 2)
+		return NRT_SUCCESS;
+	m->runs++;
+	for (uint32_t p = 0; p < m->place.parts && !status; p++)
+		status = memory_copy_in(&m->programs[p], offsetof(struct vdev_program, run),
+			&m->runs, sizeof(m->runs));
+	return status;
+}
+
 /* Starts the cores.  When one cannot be started those before it are ended again. */
 static NRT_STATUS start_cores(struct execution *e)
 {
@@ -157,6 +173,8 @@ static NRT_STATUS submit(struct execution *e)
 		trace_start(e->model->nc, TRACE_MODEL_SUBMIT, &payload, sizeof(payload));
 	NRT_STATUS status = write_bindings(e);
 
+	if (!status)
+		status = write_run(e);
 	if (!status)
 		status = start_cores(e);
 	e->submitted_ns = clock_boot().ns;

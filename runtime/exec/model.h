@@ -17,6 +17,7 @@ struct nrt_model {
 	struct device_core *core; /* the first of the logical core's */
 	struct model_place place; /* parts: physical cores; part is not used */
 	struct model_desc desc;
+	uint64_t runs;	      /* of several ranks: how many were submitted; under the core's lock */
 	uint64_t duration_ns; /* of all steps together: no run without collectives takes longer */
 	struct device_memory programs[CORES_MAX_SIZE]; /* one per physical core */
 	struct device_memory bindings;		       /* the same for all */
