@@ -36,7 +36,7 @@
 #define POLL_NS 50000
 #define GONE_NS 100000000ull /* how often a wait looks whether the device is still there */
 #define GRACE_NS \
-	100000000ull /* what the others get beyond the length of their steps when a core failed */
+	1000000000ull /* what the others get beyond the length of their steps when a core failed */
 
 static uint32_t core_count(const struct execution *e)
 {
