@@ -24,7 +24,7 @@
  */
 #include "runtime/exec/execute_run.h"
 
-#include <stddef.h>
+#include <string.h>
 #include <time.h>
 
 #include "runtime/lifecycle/runtime.h"
@@ -117,11 +117,14 @@ static NRT_STATUS prepare(struct execution *e)
 	return status;
 }
 
+/* Behind the table: the run's number.  Ranks meet in runs of one number, so one that has given up a run meets the
+ * others in the next. */
 static NRT_STATUS write_bindings(const struct execution *e)
 {
-	const struct nrt_model *m = e->model;
-	struct vdev_binding table[VDEV_MAX_BINDINGS];
+	struct nrt_model *m = e->model;
+	struct vdev_binding table[VDEV_MAX_BINDINGS + 1];
 	uint32_t n = m->desc.tensor_count;
+	size_t bytes = model_bindings_bytes(m);
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct tensor_view *v = &e->uses[i].view;
@@ -132,22 +135,9 @@ static NRT_STATUS write_bindings(const struct execution *e)
 			.size = m->desc.tensors[i].bytes,
 		};
 	}
-	return n ? memory_copy_in(&m->bindings, 0, table, n * sizeof(table[0])) : NRT_SUCCESS;
-}
-
-/* Ranks meet in runs of one number, so one that has given up a run meets the others in the next. */
-static NRT_STATUS write_run(const struct execution *e)
-{
-	struct nrt_model *m = e->model;
-	NRT_STATUS status = NRT_SUCCESS;
-
-	if (!m->desc.collectives || m->place.ranks < 2)
-		return NRT_SUCCESS;
 	m->runs++;
-	for (uint32_t p = 0; p < m->place.parts && !status; p++)
-		status = memory_copy_in(&m->programs[p], offsetof(struct vdev_program, run),
-			&m->runs, sizeof(m->runs));
-	return status;
+	memcpy(&table[n], &m->runs, sizeof(m->runs));
+	return bytes ? memory_copy_in(&m->bindings, 0, table, bytes) : NRT_SUCCESS;
 }
 
 /* Starts the cores.  When one cannot be started those before it are ended again. */
@@ -173,8 +163,6 @@ static NRT_STATUS submit(struct execution *e)
 		trace_start(e->model->nc, TRACE_MODEL_SUBMIT, &payload, sizeof(payload));
 	NRT_STATUS status = write_bindings(e);
 
-	if (!status)
-		status = write_run(e);
 	if (!status)
 		status = start_cores(e);
 	e->submitted_ns = clock_boot().ns;

@@ -72,8 +72,9 @@ static NRT_STATUS place_tensors(struct nrt_model *m)
 {
 	/* A model without tensors has a table of one row, for there is no empty memory. */
 	uint32_t n = m->desc.tensor_count ? m->desc.tensor_count : 1;
-	NRT_STATUS status = memory_alloc(
-		m->core, m->nc, MEMORY_DMA_RING_IO, n * sizeof(struct vdev_binding), &m->bindings);
+	size_t bytes = model_bindings_bytes(m);
+	NRT_STATUS status = memory_alloc(m->core, m->nc, MEMORY_DMA_RING_IO,
+		bytes ? bytes : sizeof(struct vdev_binding), &m->bindings);
 
 	m->temps = calloc(n, sizeof(*m->temps));
 	if (!m->temps)

@@ -96,7 +96,8 @@ int vdev_instruction_check(const struct vdev_instruction *i, const struct vdev_l
 
 static int check_header(const struct vdev_program *header)
 {
-	if (header->magic != VDEV_PROGRAM_MAGIC || header->flags & ~VDEV_PROGRAM_SERIAL ||
+	if (header->magic != VDEV_PROGRAM_MAGIC ||
+		header->flags & ~(VDEV_PROGRAM_SERIAL | VDEV_PROGRAM_COUNTED) ||
 		header->instruction_count > VDEV_MAX_INSTRUCTIONS ||
 		header->binding_count > VDEV_MAX_BINDINGS ||
 		header->semaphore_count > VDEV_MAX_SEMAPHORES || header->ranks > VDEV_MAX_RANKS ||
@@ -169,9 +170,13 @@ static int read_bindings(
 {
 	uint32_t count = launch->header.binding_count;
 	const uint8_t *at = vdev_memory_at(table, 0, count * sizeof(struct vdev_binding));
+	const uint8_t *run = vdev_memory_at(table, count * sizeof(struct vdev_binding), 8);
+	bool counted = launch->header.flags & VDEV_PROGRAM_COUNTED;
 
-	if (!at)
+	if (!at || (counted && !run))
 		return -EINVAL;
+	if (counted)
+		memcpy(&launch->header.run, run, sizeof(launch->header.run));
 	launch->bound_count = count;
 	for (uint32_t i = 0; i < count; i++) {
 		struct vdev_binding binding;

@@ -16,8 +16,8 @@
  *
  * A model runs like this: the runtime allocates device memory, writes a program image into it, and
  * binds both to queue `core` of the reserved engine with DMA_QUEUE_INIT (tx_handle = program, rx_handle
- * = binding table).  Each execution rewrites the binding table, and `run` of a program of several ranks, and sends
- * DMA_QUEUE_COPY_START on that queue, with tx_desc_count = low 32 bits of a launch number.  The device answers through
+ * = binding table).  Each execution rewrites the binding table and sends DMA_QUEUE_COPY_START on that
+ * queue, with tx_desc_count = low 32 bits of a launch number.  The device answers through
  * the notification ring of the core (NOTIFICATIONS_INIT_V2, type NOTIFY, engine 4) with a START and an
  * END record, and is acknowledged with DMA_ACK_COMPLETED.
  */
@@ -58,6 +58,7 @@
  * VDEV_PROGRAM_SERIAL an instruction waits for all that stand before it. */
 #define VDEV_PROGRAM_MAGIC 0x3250564eu /* "NVP2" */
 #define VDEV_PROGRAM_SERIAL 1u	       /* flags */
+#define VDEV_PROGRAM_COUNTED 2u	       /* `run` stands behind the binding table, 64 bits */
 #define VDEV_MAX_INSTRUCTIONS 4096u
 #define VDEV_MAX_BINDINGS 256u
 #define VDEV_MAX_SEMAPHORES 256u
