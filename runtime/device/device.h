@@ -292,8 +292,11 @@ int device_queue_release(const struct device_core *core);
 int device_rings_open(const struct device_system *s, struct device_core *core);
 void device_rings_close(struct device_core *core);
 /* Tells the device how far the ring has been read; for those that device_queue_ack is not for.  No request
- * when it knows already, or when the ring is older than this reader, who cannot say its place then. */
+ * when it knows already. */
 int device_ring_read(struct device_core *core, enum device_ring which);
+/* When it looks as if the device has gone round while nobody read: asks it, and goes on from where it is.  *ret_lost:
+ * records that nobody can read any more. */
+int device_ring_check(struct device_core *core, enum device_ring which, uint32_t *ret_lost);
 
 /* ---- map.c -------------------------------------------------------------------------------- */
 

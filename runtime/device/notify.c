@@ -43,6 +43,25 @@ void notify_attach(struct notify_ring *r, void *memory, uint64_t bytes)
 		r->at = 0;
 		r->phase = !first;
 	}
+	r->doubt = false;
+	r->last_ps = load_word(r, (r->at + r->count - 1) % r->count, 1);
+}
+
+void notify_place(struct notify_ring *r, uint64_t written)
+{
+	r->read = written;
+	r->at = (uint32_t)(written % r->count);
+	r->phase = written / r->count % 2 == 0;
+	r->doubt = false;
+	r->last_ps = load_word(r, (r->at + r->count - 1) % r->count, 1);
+}
+
+/* What stands in the next place should be a lap old, older than the last record. */
+static bool is_newer(const struct notify_ring *r, uint64_t word)
+{
+	uint64_t ps = load_word(r, r->at, 1);
+
+	return (word || ps) && ps >= r->last_ps;
 }
 
 bool notify_next(struct notify_ring *r, struct vdev_notification *ret)
@@ -50,10 +69,14 @@ bool notify_next(struct notify_ring *r, struct vdev_notification *ret)
 	uint64_t words[2];
 
 	words[0] = load_word(r, r->at, 0);
-	if (((words[0] & PHASE_BIT) != 0) != r->phase)
+	if (((words[0] & PHASE_BIT) != 0) != r->phase) {
+		r->doubt |= is_newer(r, words[0]);
 		return false;
+	}
 	words[1] = load_word(r, r->at, 1);
 	memcpy(ret, words, sizeof(*ret));
+	r->doubt |= (ret->type_phase & VDEV_NOTE_HW_OVERFLOW) != 0;
+	r->last_ps = words[1];
 	r->at++;
 	r->read++;
 	if (r->at == r->count) {

@@ -68,6 +68,44 @@ static const struct {
 	[DEVICE_RING_COLLECTIVES] = {VDEV_NQ_DEV_TYPE_TOP_SP, VDEV_NQ_TYPE_NOTIFY, 0},
 };
 
+/* Reads or writes (`request`) the register of a ring. */
+static int ring_register(
+	const struct device_core *core, enum device_ring which, uint32_t request, uint32_t *word)
+{
+	uint64_t number = VDEV_RING_NUMBER(rings[which].device == VDEV_NQ_DEV_TYPE_TOP_SP,
+		rings[which].type, rings[which].engine);
+	uint64_t address = VDEV_BAR_RING_READ(core->index, number);
+	struct neuron_bar_rw arg = {
+		.bar = 0,
+		.address = (uint64_t)(uintptr_t)&address,
+		.data = (uint64_t)(uintptr_t)word,
+		.count = 1,
+	};
+
+	return device_ioctl(&core->device->file, request, &arg);
+}
+
+/* A ring that others have read before: our place in it is the device's, and the device hears so. */
+static int take_over(struct device_core *core, enum device_ring which)
+{
+	struct notify_ring *r = &core->rings[which];
+	uint32_t written;
+	int rc = ring_register(core, which, NEURON_IOCTL_BAR_READ, &written);
+
+	if (rc < 0)
+		return rc;
+	notify_place(r, written);
+	r->told = r->read;
+	return ring_register(core, which, NEURON_IOCTL_BAR_WRITE, &written);
+}
+
+static void close_ring(struct notify_ring *r)
+{
+	if (r->memory)
+		(void)munmap(r->memory, r->bytes);
+	*r = (struct notify_ring){0};
+}
+
 static int open_ring(
 	const struct device_system *s, struct device_core *core, enum device_ring which)
 {
@@ -85,8 +123,13 @@ static int open_ring(
 	if (rc == 0)
 		rc = device_map(
 			s, core->device, arg.mem_handle, arg.mmap_offset, RING_BYTES, &memory);
-	if (rc == 0)
-		notify_attach(&core->rings[which], memory, RING_BYTES);
+	if (rc < 0)
+		return rc;
+	notify_attach(&core->rings[which], memory, RING_BYTES);
+	if (!core->rings[which].from_start)
+		rc = take_over(core, which);
+	if (rc < 0)
+		close_ring(&core->rings[which]);
 	return rc;
 }
 
@@ -102,32 +145,41 @@ int device_rings_open(const struct device_system *s, struct device_core *core)
 
 void device_rings_close(struct device_core *core)
 {
-	for (unsigned i = 0; i < DEVICE_RING_COUNT; i++) {
-		if (core->rings[i].memory)
-			(void)munmap(core->rings[i].memory, core->rings[i].bytes);
-		core->rings[i] = (struct notify_ring){0};
-	}
+	for (unsigned i = 0; i < DEVICE_RING_COUNT; i++)
+		close_ring(&core->rings[i]);
 }
 
 int device_ring_read(struct device_core *core, enum device_ring which)
 {
 	struct notify_ring *r = &core->rings[which];
-	uint64_t number = VDEV_RING_NUMBER(rings[which].device == VDEV_NQ_DEV_TYPE_TOP_SP,
-		rings[which].type, rings[which].engine);
-	uint64_t address = VDEV_BAR_RING_READ(core->index, number);
 	uint32_t count = (uint32_t)r->read;
-	struct neuron_bar_rw arg = {
-		.bar = 0,
-		.address = (uint64_t)(uintptr_t)&address,
-		.data = (uint64_t)(uintptr_t)&count,
-		.count = 1,
-	};
 	int rc;
 
-	if (!r->from_start || r->told == r->read)
+	if (r->told == r->read)
 		return 0;
-	rc = device_ioctl(&core->device->file, NEURON_IOCTL_BAR_WRITE, &arg);
+	rc = ring_register(core, which, NEURON_IOCTL_BAR_WRITE, &count);
 	if (rc == 0)
 		r->told = r->read;
 	return rc;
+}
+
+int device_ring_check(struct device_core *core, enum device_ring which, uint32_t *ret_lost)
+{
+	struct notify_ring *r = &core->rings[which];
+	uint32_t written, behind;
+	int rc;
+
+	*ret_lost = 0;
+	if (!r->doubt)
+		return 0;
+	rc = ring_register(core, which, NEURON_IOCTL_BAR_READ, &written);
+	if (rc < 0)
+		return rc;
+	r->doubt = false;
+	behind = written - (uint32_t)r->read;
+	if (behind <= r->count)
+		return 0;
+	notify_place(r, r->read + behind);
+	*ret_lost = behind;
+	return 0;
 }

@@ -6,6 +6,7 @@
  */
 #include "runtime/exec/execute.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/exec/execute_run.h"
@@ -51,6 +52,32 @@ static NRT_STATUS collect_tensor(struct execution *e, uint32_t i, struct tensor_
 	return check_tensor(e->model, want, &e->uses[i].view);
 }
 
+static bool overlap(const struct tensor_view *a, const struct tensor_view *b)
+{
+	return a->storage == b->storage && a->size && b->size && a->offset < b->offset + b->size &&
+	       b->offset < a->offset + a->size;
+}
+
+/* An output may be in the very bytes of another tensor, not in a part of them: then what a step reads
+ * depends on which engine or physical core was first. */
+static NRT_STATUS check_overlaps(const struct execution *e, uint32_t output)
+{
+	const struct model_desc *d = &e->model->desc;
+	const struct tensor_view *v = &e->uses[output].view;
+
+	for (uint32_t i = 0; i < d->tensor_count; i++) {
+		const struct tensor_view *other = &e->uses[i].view;
+
+		if (d->tensors[i].role == MODEL_TEMP || !overlap(v, other) ||
+			(v->offset == other->offset && v->size == other->size))
+			continue;
+		log_error(TAG, "Model '%s': output '%s' overlaps '%s' without being the same bytes",
+			e->model->desc.name, d->tensors[output].name, d->tensors[i].name);
+		return NRT_EXEC_BAD_INPUT;
+	}
+	return NRT_SUCCESS;
+}
+
 static NRT_STATUS collect_tensors(
 	struct execution *e, struct tensor_set *input, struct tensor_set *output)
 {
@@ -63,44 +90,88 @@ static NRT_STATUS collect_tensors(
 		if (role != MODEL_TEMP)
 			status = collect_tensor(e, i, role == MODEL_INPUT ? input : output);
 	}
+	for (uint32_t i = 0; i < d->tensor_count && !status; i++)
+		if (d->tensors[i].role == MODEL_OUTPUT)
+			status = check_overlaps(e, i);
 	return status;
 }
 
 /* Gives back what collect_tensors took; the outputs of an execution that went well are complete. */
-static void release_tensors(struct execution *e, NRT_STATUS status)
+static void release_tensors(struct execution *e, bool completed)
 {
 	const struct model_desc *d = &e->model->desc;
 
 	for (uint32_t i = 0; i < d->tensor_count; i++) {
 		tensor_use_end(&e->uses[i]);
-		if (!status && d->tensors[i].role == MODEL_OUTPUT)
+		if (completed && d->tensors[i].role == MODEL_OUTPUT)
 			tensor_completed(e->tensors[i]);
 		tensor_put(e->tensors[i]);
+		e->tensors[i] = NULL;
 	}
 }
 
-/* ---- nrt_execute -------------------------------------------------------------------------- */
+/* ---- one execution ------------------------------------------------------------------------ */
 
-NRT_STATUS execute_model(
-	struct nrt_model *m, struct tensor_set *input, struct tensor_set *output, uint64_t nrta_seq)
+struct execution *execution_new(
+	struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
 {
-	struct trace_model payload = {.model_id = m->id};
-	struct execution e = {.model = m};
+	struct execution *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->model = m;
+	e->tensor_status = collect_tensors(e, input, output);
+	return e;
+}
+
+static NRT_STATUS run_on_core(struct execution *e)
+{
+	pthread_mutex_t *lock = &e->model->core->lock;
+	NRT_STATUS status;
+
+	for (uint32_t i = 0; i < e->model->desc.tensor_count; i++)
+		tensor_use_runs(&e->uses[i]);
+	pthread_mutex_lock(lock);
+	e->id = atomic_fetch_add(&last_exec_id, 1) + 1;
+	status = execution_run(e);
+	pthread_mutex_unlock(lock);
+	return status;
+}
+
+NRT_STATUS execution_run_once(struct execution *e, uint64_t nrta_seq)
+{
+	struct trace_model payload = {.model_id = e->model->id};
 	struct trace_span span;
 	NRT_STATUS status;
 
 	trace_set_sequence(nrta_seq);
-	span = trace_start(m->nc, TRACE_EXECUTE_API, &payload, sizeof(payload));
-	status = collect_tensors(&e, input, output);
-	if (!status) {
-		pthread_mutex_lock(&m->core->lock);
-		e.id = atomic_fetch_add(&last_exec_id, 1) + 1;
-		status = execution_run(&e);
-		pthread_mutex_unlock(&m->core->lock);
-	}
-	release_tensors(&e, status);
+	span = trace_start(e->model->nc, TRACE_EXECUTE_API, &payload, sizeof(payload));
+	status = e->tensor_status ? e->tensor_status : run_on_core(e);
+	release_tensors(e, status == NRT_SUCCESS);
 	trace_stop(&span, status, NULL, 0);
 	trace_set_sequence(0);
+	return status;
+}
+
+void execution_free(struct execution *e)
+{
+	if (!e)
+		return;
+	release_tensors(e, false);
+	for (uint32_t i = 0; i < CORES_MAX_SIZE; i++)
+		device_drop_notes(&e->runs[i]);
+	free(e);
+}
+
+/* ---- nrt_execute -------------------------------------------------------------------------- */
+
+static NRT_STATUS execute_now(
+	struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
+{
+	struct execution *e = execution_new(m, input, output);
+	NRT_STATUS status = e ? execution_run_once(e, 0) : NRT_RESOURCE;
+
+	execution_free(e);
 	return status;
 }
 
@@ -108,7 +179,7 @@ static NRT_STATUS execute_once(
 	struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
 {
 	return runtime_get()->async_max_inflight ? schedule_posted(m, input, output)
-						 : execute_model(m, input, output, 0);
+						 : execute_now(m, input, output);
 }
 
 /* Executions one after another, up to the first that fails. */

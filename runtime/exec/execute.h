@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * execute.h - one execution of a model, for who calls it: nrt_execute at once, a queue later.
+ * execute.h - one execution of a model, for who asks for it: nrt_execute at once, a queue later.
  */
 #ifndef NTRACE_EXEC_EXECUTE_H
 #define NTRACE_EXEC_EXECUTE_H
@@ -8,12 +8,23 @@
 #include "runtime/exec/model.h"
 #include "runtime/exec/tensor.h"
 
+struct execution;
+
 /*
- * Runs the model once and waits for its end, as nrt_execute does: with the checks of the sets, and the
- * events.  The caller has references to all three.  nrta_seq: sequence number that the events carry, 0 = none.
- * Blocks; takes the core's lock.
+ * An execution of the model that is to come.  It has the tensors that are in the sets now, holds their bytes as they
+ * are now (tensor_use), and needs the sets no more.  When the tensors are not right execution_run_once says so.
+ * The caller has references to all three, and keeps that to the model.  NULL: no memory.
  */
-NRT_STATUS execute_model(struct nrt_model *m, struct tensor_set *input, struct tensor_set *output,
-	uint64_t nrta_seq);
+struct execution *execution_new(
+	struct nrt_model *m, struct tensor_set *input, struct tensor_set *output);
+
+/*
+ * Runs it and waits for its end, as nrt_execute does, with the events; its tensors are free then.  Once.
+ * nrta_seq: sequence number that the events carry, 0 = none.  Blocks; takes the core's lock.
+ */
+NRT_STATUS execution_run_once(struct execution *e, uint64_t nrta_seq);
+
+/* Whether or not it has run; NULL is harmless. */
+void execution_free(struct execution *e);
 
 #endif

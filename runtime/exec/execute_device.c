@@ -12,11 +12,12 @@
  *	nc_model_switch		CUSTOM records before START: the core changes its program
  *	nc_exec_running		START to END; to where the host gave up when there is no END
  *	numerical_err		a record of the ring of errors that reports one
- *	hw_notify		any other record there
+ *	hw_notify		any other record there; and that records of a ring are missing
  *	cc_running		CC_START to CC_END of the TopSP
  *	cc_exec_barrier		START to END of the TopSP; the cores of a logical core wait at the same
  *				barrier, so the first one speaks for all
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/exec/execute_run.h"
@@ -28,14 +29,56 @@
 
 /* ---- records of runs ---------------------------------------------------------------------- */
 
+static void keep(struct core_notes *n, const struct vdev_notification *note)
+{
+	if (n->count == n->room) {
+		uint32_t room = n->room ? 2 * n->room : 64;
+		void *list = realloc(n->list, room * sizeof(n->list[0]));
+
+		if (!list) {
+			n->lost++;
+			return;
+		}
+		n->list = list;
+		n->room = room;
+	}
+	n->list[n->count++] = *note;
+}
+
+/* Tells the device before the ring is full, which a device may take for a failure. */
+static void take_ring(struct core_run *r, enum device_ring which, struct core_notes *n)
+{
+	struct notify_ring *ring = &r->core->rings[which];
+	struct vdev_notification note;
+	uint32_t lost;
+
+	while (notify_next(ring, &note)) {
+		keep(n, &note);
+		n->lost += (note.type_phase & VDEV_NOTE_SW_OVERFLOW) != 0; /* at least one */
+	}
+	if (device_ring_check(r->core, which, &lost) == 0)
+		n->lost += lost;
+	if (ring->read - ring->told >= ring->count / 2)
+		(void)device_ring_read(r->core, which);
+}
+
+static void take_rings(struct core_run *r)
+{
+	take_ring(r, DEVICE_RING_ERRORS, &r->errors);
+	take_ring(r, DEVICE_RING_COLLECTIVES, &r->collectives);
+}
+
+void device_drop_notes(struct core_run *r)
+{
+	free(r->errors.list);
+	free(r->collectives.list);
+	r->errors = r->collectives = (struct core_notes){0};
+}
+
 void device_forget(struct core_run *r)
 {
-	struct vdev_notification note;
-
-	while (notify_next(&r->core->rings[DEVICE_RING_ERRORS], &note))
-		;
-	while (notify_next(&r->core->rings[DEVICE_RING_COLLECTIVES], &note))
-		;
+	take_rings(r);
+	device_drop_notes(r);
 }
 
 static void take_note(struct core_run *r, const struct vdev_notification *note)
@@ -65,6 +108,7 @@ void device_take_notes(const struct execution *e, struct core_run *r)
 		if (note.id == (uint16_t)e->id)
 			take_note(r, &note);
 	}
+	take_rings(r); /* behind it: what was written before END is there with it */
 }
 
 /* ---- clocks ------------------------------------------------------------------------------- */
@@ -201,13 +245,31 @@ static void say_error(
 		is_numerical ? (const void *)&numerical : (const void *)&other, sizeof(numerical));
 }
 
+/* Records are missing: said in the log and, where there is one, on the timeline. */
+static void say_lost(
+	const struct execution *e, const struct core_run *r, const char *what, uint64_t lost)
+{
+	const struct vdev_notification note = {.custom = VDEV_CORE_FAULT_OVERFLOW,
+		.subtype = NRT_EXEC_SW_NQ_OVERFLOW,
+		.timestamp_ps = r->end_ps};
+
+	if (!lost)
+		return;
+	log_warn(TAG,
+		"Model '%s' on nc %u: core %u of nd%u: its ring was full, %llu or more "
+		"notifications of %s are lost",
+		e->model->desc.name, e->model->nc, r->core->index, r->core->device->index,
+		(unsigned long long)lost, what);
+	if (r->synced)
+		say_error(e, r, &note);
+}
+
 void device_say_errors(const struct execution *e, struct core_run *r)
 {
-	struct vdev_notification note;
-
-	while (notify_next(&r->core->rings[DEVICE_RING_ERRORS], &note))
-		if (r->synced)
-			say_error(e, r, &note);
+	take_ring(r, DEVICE_RING_ERRORS, &r->errors);
+	for (uint32_t i = 0; i < r->errors.count && r->synced; i++)
+		say_error(e, r, &r->errors.list[i]);
+	say_lost(e, r, "errors", r->errors.lost);
 	(void)device_ring_read(r->core, DEVICE_RING_ERRORS);
 }
 
@@ -234,9 +296,12 @@ static void say_collective(const struct execution *e, const struct core_run *r,
 /* A TopSP does one thing after another; what has no end was cut off by the end of the run. */
 void device_say_collectives(const struct execution *e, struct core_run *r)
 {
-	struct vdev_notification note, open = {0};
+	struct vdev_notification open = {0};
 
-	while (notify_next(&r->core->rings[DEVICE_RING_COLLECTIVES], &note)) {
+	take_ring(r, DEVICE_RING_COLLECTIVES, &r->collectives);
+	for (uint32_t i = 0; i < r->collectives.count; i++) {
+		const struct vdev_notification note = r->collectives.list[i];
+
 		if (note.subtype == VDEV_NOTE_CC_START || note.subtype == VDEV_NOTE_START)
 			open = note;
 		else if (open.subtype && r->synced)
@@ -247,5 +312,6 @@ void device_say_collectives(const struct execution *e, struct core_run *r)
 	if (open.subtype && r->synced)
 		say_collective(e, r, &open,
 			r->end_ps > open.timestamp_ps ? r->end_ps : open.timestamp_ps, r->status);
+	say_lost(e, r, "collectives", r->collectives.lost);
 	(void)device_ring_read(r->core, DEVICE_RING_COLLECTIVES);
 }

@@ -24,6 +24,7 @@
  */
 #include "runtime/exec/execute_run.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "runtime/lifecycle/runtime.h"
@@ -35,7 +36,7 @@
 #define POLL_NS 50000
 #define GONE_NS 100000000ull /* how often a wait looks whether the device is still there */
 #define GRACE_NS \
-	100000000ull /* what the others get beyond the length of their steps when a core failed */
+	1000000000ull /* what the others get beyond the length of their steps when a core failed */
 
 static uint32_t core_count(const struct execution *e)
 {
@@ -116,11 +117,14 @@ static NRT_STATUS prepare(struct execution *e)
 	return status;
 }
 
+/* Behind the table: the run's number.  Ranks meet in runs of one number, so one that has given up a run meets the
+ * others in the next. */
 static NRT_STATUS write_bindings(const struct execution *e)
 {
-	const struct nrt_model *m = e->model;
-	struct vdev_binding table[VDEV_MAX_BINDINGS];
+	struct nrt_model *m = e->model;
+	struct vdev_binding table[VDEV_MAX_BINDINGS + 1];
 	uint32_t n = m->desc.tensor_count;
+	size_t bytes = model_bindings_bytes(m);
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct tensor_view *v = &e->uses[i].view;
@@ -131,7 +135,9 @@ static NRT_STATUS write_bindings(const struct execution *e)
 			.size = m->desc.tensors[i].bytes,
 		};
 	}
-	return n ? memory_copy_in(&m->bindings, 0, table, n * sizeof(table[0])) : NRT_SUCCESS;
+	m->runs++;
+	memcpy(&table[n], &m->runs, sizeof(m->runs));
+	return bytes ? memory_copy_in(&m->bindings, 0, table, bytes) : NRT_SUCCESS;
 }
 
 /* Starts the cores.  When one cannot be started those before it are ended again. */

@@ -15,6 +15,13 @@
 #include "runtime/exec/tensor.h"
 #include "runtime/trace/trace.h"
 
+/* Records of a ring, read while the run goes on, for the events that are made of them at its end. */
+struct core_notes {
+	struct vdev_notification *list;
+	uint32_t count, room;
+	uint64_t lost; /* records that could not be had */
+};
+
 /* What one physical core does of it. */
 struct core_run {
 	struct device_core *core;
@@ -23,7 +30,8 @@ struct core_run {
 	uint64_t start_ps, end_ps;
 	uint64_t switch_ps[2]; /* the core's own change of model before it; 0: none */
 	NRT_STATUS status;
-	uint32_t notes; /* records read, to be acknowledged */
+	uint32_t notes; /* records of runs that were read, to be acknowledged */
+	struct core_notes errors, collectives;
 	bool synced;
 	struct device_sync sync; /* when synced */
 	/* Of a clock that gained more on the host's than the reading can be wrong: the first record of the run, and
@@ -39,6 +47,7 @@ struct execution {
 	struct nrt_tensor
 		*tensors[VDEV_MAX_BINDINGS];	   /* with references; NULL for temporary ones */
 	struct tensor_use uses[VDEV_MAX_BINDINGS]; /* of these tensors */
+	NRT_STATUS tensor_status;		   /* why it cannot run with them */
 	struct core_run runs[CORES_MAX_SIZE];	   /* model->place.parts of them */
 };
 
@@ -49,16 +58,18 @@ NRT_STATUS execution_run(struct execution *e);
 
 /* Forgets what the rings of errors and collectives still hold of earlier executions. */
 void device_forget(struct core_run *r);
-/* Takes what the core has written of its run so far. */
+/* Takes what the core has written so far, into all its rings. */
 void device_take_notes(const struct execution *e, struct core_run *r);
 /* Reads both clocks and says so; sets r->synced.  Nothing when nobody wants to know or the clock cannot be
  * read. */
 void device_take_sync(const struct execution *e, struct core_run *r);
 /* The events of a run whose core has a sync point: the core's change of model and the run. */
 void device_say_run(const struct execution *e, const struct core_run *r);
-/* Reads the ring of errors: an event for each. */
+/* An event for each record of the ring of errors. */
 void device_say_errors(const struct execution *e, struct core_run *r);
-/* Reads the ring of the TopSP: an event for each collective. */
+/* An event for each collective of the ring of the TopSP. */
 void device_say_collectives(const struct execution *e, struct core_run *r);
+/* Frees what was taken. */
+void device_drop_notes(struct core_run *r);
 
 #endif

@@ -72,8 +72,9 @@ static NRT_STATUS place_tensors(struct nrt_model *m)
 {
 	/* A model without tensors has a table of one row, for there is no empty memory. */
 	uint32_t n = m->desc.tensor_count ? m->desc.tensor_count : 1;
-	NRT_STATUS status = memory_alloc(
-		m->core, m->nc, MEMORY_DMA_RING_IO, n * sizeof(struct vdev_binding), &m->bindings);
+	size_t bytes = model_bindings_bytes(m);
+	NRT_STATUS status = memory_alloc(m->core, m->nc, MEMORY_DMA_RING_IO,
+		bytes ? bytes : sizeof(struct vdev_binding), &m->bindings);
 
 	m->temps = calloc(n, sizeof(*m->temps));
 	if (!m->temps)
@@ -189,12 +190,13 @@ static NRT_STATUS choose_core(int32_t vnc, uint32_t *ret_nc)
 	return NRT_SUCCESS;
 }
 
-/* Ranks of one model, and of one root, meet. */
+/* Ranks of one model, and of one root, meet; the only one meets nobody. */
 static uint64_t group_of(const struct load *l)
 {
 	const char *root = runtime_get()->root_comm_id;
 
-	return XXH3_64bits_withSeed(l->bytes, l->size, XXH3_64bits(root, strlen(root)));
+	return XXH3_64bits_withSeed(
+		l->bytes, l->size, l->ranks > 1 ? XXH3_64bits(root, strlen(root)) : 0);
 }
 
 static NRT_STATUS check_ranks(const struct nrt_model *m)
@@ -266,6 +268,12 @@ static NRT_STATUS check_load(const struct load *l)
 	else if (l->ranks > VDEV_MAX_RANKS)
 		log_error(TAG, "Model: %u ranks; at most %u work together here", l->ranks,
 			VDEV_MAX_RANKS);
+	else if (l->ranks > 1 && !runtime_get()->root_comm_id[0])
+		log_error(TAG,
+			"Model: for %u ranks NEURON_RT_ROOT_COMM_ID must say whose they are: set "
+			"it to the same "
+			"ADDRESS:PORT in all processes of one job, and to another one in each job",
+			l->ranks);
 	else
 		return NRT_SUCCESS;
 	return NRT_INVALID;

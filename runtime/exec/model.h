@@ -17,11 +17,19 @@ struct nrt_model {
 	struct device_core *core; /* the first of the logical core's */
 	struct model_place place; /* parts: physical cores; part is not used */
 	struct model_desc desc;
+	uint64_t runs;	      /* how many were submitted; under the core's lock */
 	uint64_t duration_ns; /* of all steps together: no run without collectives takes longer */
 	struct device_memory programs[CORES_MAX_SIZE]; /* one per physical core */
 	struct device_memory bindings;		       /* the same for all */
 	struct device_memory *temps; /* desc.tensor_count; only those of role TEMP are used */
 };
+
+/* Of the binding table, and the run's number behind it; may be 0. */
+static inline size_t model_bindings_bytes(const struct nrt_model *m)
+{
+	return m->desc.tensor_count * sizeof(struct vdev_binding) +
+	       (m->desc.collectives && m->place.ranks > 1 ? sizeof(m->runs) : 0);
+}
 
 /* Makes the queues of all its cores run this model.  Needs the core's lock. */
 NRT_STATUS model_bind(struct nrt_model *m);

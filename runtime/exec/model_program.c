@@ -51,7 +51,8 @@ struct vdev_program *model_program(
 		return NULL;
 	*image = (struct vdev_program){
 		.magic = VDEV_PROGRAM_MAGIC,
-		.flags = m->version == 1 ? VDEV_PROGRAM_SERIAL : 0,
+		.flags = (m->version == 1 ? VDEV_PROGRAM_SERIAL : 0) |
+			 (m->collectives && place->ranks > 1 ? VDEV_PROGRAM_COUNTED : 0),
 		.instruction_count = m->step_count,
 		.binding_count = m->tensor_count,
 		.semaphore_count = m->semaphore_count,

@@ -88,7 +88,7 @@ NRT_STATUS nrt_register_async_exec_callback(NRT_ASYNC_EXEC_STATUS_CALLBACK callb
 struct execution_work {
 	struct work work;
 	struct nrt_model *model;
-	struct tensor_set *input, *output; /* copies */
+	struct execution *execution;
 	/* For the callback, when the model may be gone: */
 	uint64_t number, model_id;
 	uint32_t nc;
@@ -113,15 +113,14 @@ static NRT_STATUS run_execution(struct work *w)
 {
 	const struct execution_work *e = (const struct execution_work *)w;
 
-	return execute_model(e->model, e->input, e->output, w->kind == WORK_SCHEDULED ? w->seq : 0);
+	return execution_run_once(e->execution, w->kind == WORK_SCHEDULED ? w->seq : 0);
 }
 
 static void release_execution(struct work *w)
 {
 	struct execution_work *e = (struct execution_work *)w;
 
-	object_put((struct object *)e->output);
-	object_put((struct object *)e->input);
+	execution_free(e->execution);
 	object_put(&e->model->object);
 }
 
@@ -159,8 +158,8 @@ static void tell_execution(const struct work *w, NRT_STATUS status)
 static const struct work_ops execution_ops = {
 	announce_execution, run_execution, release_execution, tell_execution};
 
-/* With references and copies of its own; NULL when there is no memory. */
-static struct execution_work *execution_new(
+/* With a reference of its own; NULL when there is no memory. */
+static struct execution_work *work_new(
 	struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
 {
 	struct execution_work *e = calloc(1, sizeof(*e));
@@ -171,13 +170,12 @@ static struct execution_work *execution_new(
 	*e = (struct execution_work){
 		.work = {.ops = &execution_ops},
 		.model = m,
-		.input = tensor_set_copy(input),
-		.output = tensor_set_copy(output),
+		.execution = execution_new(m, input, output),
 		.number = m->number,
 		.model_id = m->id,
 		.nc = m->nc,
 	};
-	if (e->input && e->output)
+	if (e->execution)
 		return e;
 	release_execution(&e->work);
 	free(e);
@@ -229,7 +227,7 @@ NRT_STATUS nrta_execute_schedule(nrt_model_t *model, const nrt_tensor_set_t *inp
 	if (!status)
 		status = object_get(output, OBJECT_SET, &out);
 	if (!status) {
-		e = execution_new(
+		e = work_new(
 			(struct nrt_model *)m, (struct tensor_set *)in, (struct tensor_set *)out);
 		status = e ? NRT_SUCCESS : NRT_RESOURCE;
 	}
@@ -278,7 +276,7 @@ static NRT_STATUS post_execution(struct execution_work *e)
 
 NRT_STATUS schedule_posted(struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
 {
-	struct execution_work *e = execution_new(m, input, output);
+	struct execution_work *e = work_new(m, input, output);
 	NRT_STATUS status;
 
 	if (!e)

@@ -5,8 +5,9 @@
  *
  * A core has these queues: 0 of COMPUTE, for executions, and 0 to 15 of TENSOR_OP (how many is ours).  An
  * execution unit's id is the core's number times 32, plus 16 for COMPUTE, plus the queue's (ours, too).
- * Work refers to its model and tensors: freeing their handles meanwhile is safe.  Sets are copied when the work is
- * scheduled, so changing one does not change what is queued.
+ * Work refers to its model and tensors: freeing their handles meanwhile is safe.  Tensors are taken from their sets
+ * when the work is scheduled, so changing one does not change what is queued; and they are in use from then on, so
+ * reading an output or writing an input waits for the execution.
  */
 #ifndef NTRACE_EXEC_SCHEDULE_H
 #define NTRACE_EXEC_SCHEDULE_H

@@ -68,15 +68,18 @@ static inline bool tensor_view_on_device(const struct tensor_view *v)
 	return v->storage && v->storage->placement == NRT_TENSOR_PLACEMENT_DEVICE;
 }
 
-/* An execution's hold on a tensor's bytes.  Until tensor_use_end, transfers that would disturb it wait: writes
- * for readers and writers, reads for writers. */
+/* An execution's hold on a tensor's bytes, from when it was asked for.  Until tensor_use_end, transfers that would
+ * disturb it wait: writes for readers and writers, reads for writers.  Who is called back by a queue waits only
+ * for executions that run, for what is queued may be queued behind the callback. */
 struct tensor_use {
 	struct tensor_view view; /* storage NULL: not begun, or nothing to use */
 	bool writes;
+	bool runs; /* under the storage's lock */
 	struct tensor_use *next;
 };
 void tensor_use_begin(struct nrt_tensor *t, bool writes, struct tensor_use *use);
-void tensor_use_end(struct tensor_use *use); /* harmless on a zeroed one, and twice */
+void tensor_use_runs(struct tensor_use *use); /* harmless on a zeroed one */
+void tensor_use_end(struct tensor_use *use);  /* harmless on a zeroed one, and twice */
 /* Waits for the executions that a transfer would disturb; with an event when there are any. */
 void tensor_wait_unused(const struct nrt_tensor *t, const struct tensor_view *v, bool writes);
 
@@ -109,10 +112,6 @@ struct tensor_set;
 
 /* The tensor with this name, with a reference for the caller; NULL when there is none. */
 struct nrt_tensor *tensor_set_find(struct tensor_set *set, const char *name);
-
-/* A set like this one as it is now, with references to the same tensors, and no handle: for one who
- * must not see later changes.  The caller's, to be given back with object_put; NULL when there is no memory. */
-struct tensor_set *tensor_set_copy(struct tensor_set *set);
 
 /* Gives a reference back; NULL is harmless. */
 void tensor_put(struct nrt_tensor *t);

@@ -59,30 +59,6 @@ struct nrt_tensor *tensor_set_find(struct tensor_set *set, const char *name)
 	return t;
 }
 
-struct tensor_set *tensor_set_copy(struct tensor_set *set)
-{
-	struct tensor_set *copy = calloc(1, sizeof(*copy));
-
-	if (!copy)
-		return NULL;
-	copy->object.kind = OBJECT_SET;
-	copy->object.destroy = set_destroy;
-	atomic_store(&copy->object.refs, 1);
-	pthread_mutex_init(&copy->lock, NULL);
-	pthread_mutex_lock(&set->lock);
-	copy->entries = calloc(set->count ? set->count : 1, sizeof(*copy->entries));
-	copy->room = copy->entries ? set->count : 0;
-	for (; copy->count < copy->room; copy->count++) {
-		copy->entries[copy->count] = set->entries[copy->count];
-		object_ref(&copy->entries[copy->count].tensor->object);
-	}
-	pthread_mutex_unlock(&set->lock);
-	if (copy->entries)
-		return copy;
-	set_destroy(&copy->object);
-	return NULL;
-}
-
 NRT_STATUS nrt_allocate_tensor_set(nrt_tensor_set_t **result)
 {
 	NRT_STATUS status = api_enter(__func__);

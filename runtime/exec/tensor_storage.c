@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "runtime/exec/work_queue.h"
 #include "runtime/trace/payload.h"
 #include "runtime/trace/trace.h"
 
@@ -128,6 +129,17 @@ void tensor_use_begin(struct nrt_tensor *t, bool writes, struct tensor_use *use)
 	pthread_mutex_unlock(&s->lock);
 }
 
+void tensor_use_runs(struct tensor_use *use)
+{
+	struct tensor_storage *s = use->view.storage;
+
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	use->runs = true;
+	pthread_mutex_unlock(&s->lock);
+}
+
 void tensor_use_end(struct tensor_use *use)
 {
 	struct tensor_storage *s = use->view.storage;
@@ -147,10 +159,12 @@ void tensor_use_end(struct tensor_use *use)
 /* Counts the uses that a transfer would disturb.  Under the storage's lock. */
 static bool disturbs(const struct tensor_view *v, bool writes, struct trace_tensor_block *count)
 {
+	bool called_back = work_queue_tells();
+
 	count->pending_reader_count = count->pending_writer_count = 0;
 	for (const struct tensor_use *u = v->storage->uses; u; u = u->next) {
 		if (u->view.offset >= v->offset + v->size ||
-			v->offset >= u->view.offset + u->view.size)
+			v->offset >= u->view.offset + u->view.size || (called_back && !u->runs))
 			continue;
 		if (u->writes)
 			count->pending_writer_count++;

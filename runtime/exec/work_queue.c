@@ -37,6 +37,7 @@ static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
 /* Is this the thread of a queue?  Waiting for a queue it might wait for itself. */
 static __thread bool works __attribute__((tls_model("initial-exec")));
+static __thread bool tells __attribute__((tls_model("initial-exec")));
 
 /* ---- the thread --------------------------------------------------------------------------- */
 
@@ -93,8 +94,10 @@ static void *work_on(void *arg)
 		if (w->ops->release)
 			w->ops->release(w);
 		complete(q, w, status);
+		tells = true;
 		if (w->ops->tell)
 			w->ops->tell(w, status);
+		tells = false;
 		settle(q, w);
 		free(w);
 	}
@@ -241,6 +244,11 @@ bool work_queue_drain(struct work_queue *q)
 		pthread_cond_wait(&q->progress, &q->lock);
 	pthread_mutex_unlock(&q->lock);
 	return true;
+}
+
+bool work_queue_tells(void)
+{
+	return tells;
 }
 
 uint64_t work_queue_last(const struct work_queue *q)

@@ -69,6 +69,9 @@ bool work_queue_await_room(struct work_queue *q, enum work_kind kind, uint64_t l
 /* Waits until all that is there now is complete and has been told; false, at once, for the thread of a queue. */
 bool work_queue_drain(struct work_queue *q);
 
+/* Is the caller being told of work (tell), on the thread of a queue? */
+bool work_queue_tells(void);
+
 /* Numbers of the last one that was put, and of the last that is complete; take no lock.  Whoever has seen a number
  * complete sees what its work has written. */
 uint64_t work_queue_last(const struct work_queue *q);

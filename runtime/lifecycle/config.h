@@ -31,7 +31,7 @@ struct config {
 	uint32_t async_max_inflight;
 	uint32_t compute_queue_limit;
 	const char *oom_directory; /* for reports of full device memory; "" = none */
-	const char *root_comm_id;  /* NEURON_RT_ROOT_COMM_ID, for the log; "" = unset */
+	const char *root_comm_id;  /* NEURON_RT_ROOT_COMM_ID; "" = unset */
 };
 
 /* What must be known before the rest is read: discovery is an earlier step of nrt_init. */

@@ -66,6 +66,7 @@ static void *core_main(void *arg)
 			core->running = NULL;
 			core->pending--;
 		}
+		pthread_cond_broadcast(&core->wake); /* who waits for that */
 		vdev_launch_free(launch);
 	}
 	pthread_mutex_unlock(&core->lock);
@@ -127,6 +128,14 @@ void vdev_core_cancel(struct vdev_core *core, pid_t owner)
 {
 	pthread_mutex_lock(&core->lock);
 	cancel_locked(core, owner);
+	pthread_mutex_unlock(&core->lock);
+}
+
+void vdev_core_await_cancelled(struct vdev_core *core)
+{
+	pthread_mutex_lock(&core->lock);
+	while (core->running && core->cancelled)
+		pthread_cond_wait(&core->wake, &core->lock);
 	pthread_mutex_unlock(&core->lock);
 }
 

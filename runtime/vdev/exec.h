@@ -22,6 +22,8 @@
 int vdev_core_submit(struct vdev_core *core, struct vdev_launch *launch);
 /* Drops waiting launches of owner (0: all) and ends a running one without its END record. */
 void vdev_core_cancel(struct vdev_core *core, pid_t owner);
+/* Waits until a running launch that was cancelled has let go of its memory; not with device->lock. */
+void vdev_core_await_cancelled(struct vdev_core *core);
 /* Ends the core's thread. */
 void vdev_core_stop(struct vdev_core *core);
 

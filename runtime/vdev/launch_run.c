@@ -197,6 +197,7 @@ static void meet(struct run *r, const struct vdev_event *event)
 		.header = &r->launch->header,
 		.instruction = i,
 		.bounds = r->launch->bounds,
+		.program = r->launch->program,
 		.ordinal = r->collectives++,
 		.arrival_ps = to_common_ps(r, event->time_ps),
 		.wake = wake_core,
@@ -210,10 +211,12 @@ static void meet(struct run *r, const struct vdev_event *event)
 	released_ps = from_common_ps(r, member.release_ps);
 	if (released_ps < event->time_ps)
 		released_ps = event->time_ps;
-	if (member.status)
-		do_fault(r, event->index, VDEV_CORE_FAULT_COLLECTIVES, r->start_ps + released_ps);
-	else
+	if (!member.status) {
 		vdev_schedule_release(&r->schedule, released_ps + i->duration_ps);
+		return;
+	}
+	do_fault(r, event->index, VDEV_CORE_FAULT_COLLECTIVES, r->start_ps + released_ps);
+	r->launch->status = member.status;
 }
 
 /* ---- the course of a run ----------------------------------------------------------------- */
@@ -234,14 +237,25 @@ static void take_injected(struct run *r, uint32_t index, uint64_t at_ps)
 		do_fault(r, index, fault, at_ps);
 }
 
+/* Gives up between pieces: when a cancelled run has ended it writes nothing any more. */
+static void compute(struct run *r, const struct vdev_instruction *i)
+{
+	uint64_t done = 0;
+	bool more = true;
+
+	while (more && vdev_core_goes_on(r->core)) {
+		pthread_mutex_unlock(&r->core->lock);
+		more = vdev_instruction_run(i, r->launch->bounds, &done);
+		pthread_mutex_lock(&r->core->lock);
+	}
+}
+
 static void end(struct run *r, const struct vdev_event *event)
 {
 	const struct vdev_instruction *i = &r->launch->list[event->index];
 	uint64_t at_ps = r->start_ps + event->time_ps;
 
-	pthread_mutex_unlock(&r->core->lock);
-	vdev_instruction_run(i, r->launch->bounds);
-	pthread_mutex_lock(&r->core->lock);
+	compute(r, i);
 	note_instruction(r, event->index, false, at_ps);
 	note_semaphore(r, event->index, event->semaphore, at_ps);
 	if (i->op == VDEV_OP_FAULT && goes_on(r))

@@ -8,6 +8,7 @@
 #include <nrt/nrt_status.h>
 
 #include "runtime/vdev/arithmetic.h"
+#include "runtime/vdev/memory.h"
 #include "runtime/vdev/program.h"
 
 /* So many failed meetings wait for the rest of their ranks; for one more the oldest is forgotten. */
@@ -15,12 +16,14 @@
 
 struct vdev_meeting {
 	struct vdev_meeting *next;
-	uint64_t group;
+	uint64_t group, run;
 	uint32_t part, ordinal;
 	uint32_t ranks;
 	uint64_t came; /* bit per rank */
 	bool failed, computing;
-	struct vdev_member *members[VDEV_MAX_RANKS]; /* by rank; all NULL when failed */
+	uint16_t status;				    /* of who comes when it has failed */
+	struct vdev_member *members[VDEV_MAX_RANKS];	    /* by rank; all NULL when failed */
+	const struct vdev_memory *programs[VDEV_MAX_RANKS]; /* of those that came */
 };
 
 void vdev_meetings_init(struct vdev_meetings *meetings)
@@ -118,6 +121,12 @@ struct wakes {
 	} who[VDEV_MAX_RANKS + 1];
 };
 
+static void wake_all(const struct wakes *wakes)
+{
+	for (unsigned i = 0; i < wakes->count; i++)
+		wakes->who[i].wake(wakes->who[i].context);
+}
+
 static void release(
 	struct vdev_member *m, uint16_t status, uint64_t release_ps, struct wakes *wakes)
 {
@@ -155,7 +164,7 @@ static struct vdev_meeting *find(
 	struct vdev_meeting *m = meetings->first;
 
 	while (m && (m->group != member->header->group || m->part != member->header->part ||
-			    m->ordinal != member->ordinal))
+			    m->run != member->header->run || m->ordinal != member->ordinal))
 		m = m->next;
 	return m;
 }
@@ -168,6 +177,7 @@ static struct vdev_meeting *open_meeting(
 	if (!made)
 		return NULL;
 	made->group = member->header->group;
+	made->run = member->header->run;
 	made->part = member->header->part;
 	made->ordinal = member->ordinal;
 	made->ranks = member->header->ranks;
@@ -203,15 +213,20 @@ static void forget_oldest_failed(struct vdev_meetings *meetings)
 	drop(meetings, oldest);
 }
 
-static void fail(struct vdev_meetings *meetings, struct vdev_meeting *meeting, struct wakes *wakes)
+/* `status`: of the members, and of those to come; that of the first failure stays. */
+static void fail(struct vdev_meetings *meetings, struct vdev_meeting *meeting, uint16_t status,
+	struct wakes *wakes)
 {
-	release_all(meeting, NRT_EXEC_HW_ERR_COLLECTIVES, wakes);
-	if (meeting->failed)
-		return;
-	if (meetings->failed == MAX_FAILED)
-		forget_oldest_failed(meetings);
-	meeting->failed = true;
-	meetings->failed++;
+	if (!meeting->failed) {
+		if (meetings->failed == MAX_FAILED)
+			forget_oldest_failed(meetings);
+		meeting->failed = true;
+		meeting->status = status;
+		meetings->failed++;
+	}
+	release_all(meeting, meeting->status, wakes);
+	if (all_came(meeting))
+		drop(meetings, meeting);
 }
 
 /* All are there: computes without the lock.  Off the list, so that the next run opens a new one. */
@@ -232,6 +247,7 @@ static void enter(struct vdev_meetings *meetings, struct vdev_member *member, st
 {
 	struct vdev_meeting *meeting = find(meetings, member);
 	uint64_t bit = 1ull << member->header->rank;
+	bool agreed;
 
 	if (meeting && meeting->failed && meeting->came & bit) {
 		drop(meetings, meeting);
@@ -243,16 +259,14 @@ static void enter(struct vdev_meetings *meetings, struct vdev_member *member, st
 		release(member, NRT_EXEC_HW_ERR_COLLECTIVES, member->arrival_ps, wakes);
 		return;
 	}
-	if (meeting->failed || !agrees(meeting, member)) {
-		meeting->came |= bit;
-		meeting->members[member->header->rank] = member;
-		fail(meetings, meeting, wakes);
-		if (all_came(meeting))
-			drop(meetings, meeting);
-		return;
-	}
+	agreed = !meeting->failed && agrees(meeting, member);
 	meeting->came |= bit;
 	meeting->members[member->header->rank] = member;
+	meeting->programs[member->header->rank] = member->program;
+	if (!agreed) {
+		fail(meetings, meeting, NRT_EXEC_HW_ERR_COLLECTIVES, wakes);
+		return;
+	}
 	member->meeting = meeting;
 	if (all_came(meeting))
 		hold(meetings, meeting, wakes);
@@ -265,24 +279,67 @@ void vdev_meeting_arrive(struct vdev_meetings *meetings, struct vdev_member *mem
 	pthread_mutex_lock(&meetings->lock);
 	enter(meetings, member, &wakes);
 	pthread_mutex_unlock(&meetings->lock);
-	for (unsigned i = 0; i < wakes.count; i++)
-		wakes.who[i].wake(wakes.who[i].context);
+	wake_all(&wakes);
+}
+
+static void forget_rank(struct vdev_meetings *meetings, struct vdev_meeting *meeting, uint32_t rank)
+{
+	meeting->members[rank] = NULL;
+	meeting->programs[rank] = NULL;
+	meeting->came &= ~(1ull << rank);
+	if (!meeting->came)
+		drop(meetings, meeting);
+}
+
+/* meetings->lock held */
+static void leave(struct vdev_meetings *meetings, struct vdev_member *member, struct wakes *wakes)
+{
+	struct vdev_meeting *meeting = member->meeting;
+	uint32_t rank = member->header->rank;
+
+	member->meeting = NULL;
+	if (!member->header->run || (member->program && atomic_load(&member->program->freed))) {
+		forget_rank(meetings, meeting, rank);
+		return;
+	}
+	meeting->members[rank] = NULL;
+	fail(meetings, meeting, NRT_TIMEOUT, wakes);
 }
 
 void vdev_meeting_leave(struct vdev_meetings *meetings, struct vdev_member *member)
 {
-	struct vdev_meeting *meeting;
+	struct wakes wakes = {0};
 
 	pthread_mutex_lock(&meetings->lock);
 	while (member->meeting && member->meeting->computing)
 		pthread_cond_wait(&meetings->computed, &meetings->lock);
-	meeting = member->meeting;
-	if (meeting) {
-		meeting->members[member->header->rank] = NULL;
-		meeting->came &= ~(1ull << member->header->rank);
-		member->meeting = NULL;
-		if (!meeting->came)
-			drop(meetings, meeting);
+	if (member->meeting)
+		leave(meetings, member, &wakes);
+	pthread_mutex_unlock(&meetings->lock);
+	wake_all(&wakes);
+}
+
+static bool was_there(
+	const struct vdev_meeting *meeting, const struct vdev_memory *program, uint32_t *ret_rank)
+{
+	for (*ret_rank = 0; *ret_rank < VDEV_MAX_RANKS; ++*ret_rank)
+		if (meeting->programs[*ret_rank] == program)
+			return true;
+	return false;
+}
+
+void vdev_meetings_forget(struct vdev_meetings *meetings, const struct vdev_memory *program)
+{
+	struct vdev_meeting *m, *next;
+	uint32_t rank;
+
+	if (!atomic_load(&meetings->failed))
+		return;
+	pthread_mutex_lock(&meetings->lock);
+	for (m = meetings->first; m; m = next) {
+		next = m->next;
+		if (m->failed && was_there(m, program, &rank))
+			forget_rank(meetings, m, rank);
 	}
 	pthread_mutex_unlock(&meetings->lock);
 }

@@ -230,6 +230,8 @@ void vdev_memory_free_locked(struct vdev_device *device, uint64_t handle)
 	device->used_bytes -= memory->mapped_size;
 	atomic_fetch_sub(&device->vdev->counters.allocations, 1);
 	atomic_fetch_sub(&device->vdev->counters.allocated_bytes, (int_fast64_t)memory->size);
+	atomic_store(&memory->freed, true);
+	vdev_meetings_forget(&device->vdev->meetings, memory);
 	vdev_memory_put(memory);
 }
 

@@ -27,8 +27,9 @@ struct vdev_memory {
 	uint64_t size;	      /* as asked */
 	uint64_t mapped_size; /* whole pages */
 	uint64_t handle;
-	uint64_t address; /* device address; says nothing but where it is not */
-	pid_t owner;	  /* 0: the device */
+	uint64_t address;  /* device address; says nothing but where it is not */
+	pid_t owner;	   /* 0: the device */
+	atomic_bool freed; /* has no handle any more */
 	bool host;
 	unsigned hbm; /* meaningless in host memory */
 };

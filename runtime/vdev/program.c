@@ -12,6 +12,8 @@
 #include "runtime/vdev/core_faults.h"
 #include "runtime/vdev/memory.h"
 
+#define PIECE_ELEMENTS 262144u
+
 /* ---- checks ------------------------------------------------------------------------------ */
 
 #define ON_ENGINE 1u
@@ -94,7 +96,8 @@ int vdev_instruction_check(const struct vdev_instruction *i, const struct vdev_l
 
 static int check_header(const struct vdev_program *header)
 {
-	if (header->magic != VDEV_PROGRAM_MAGIC || header->flags & ~VDEV_PROGRAM_SERIAL ||
+	if (header->magic != VDEV_PROGRAM_MAGIC ||
+		header->flags & ~(VDEV_PROGRAM_SERIAL | VDEV_PROGRAM_COUNTED) ||
 		header->instruction_count > VDEV_MAX_INSTRUCTIONS ||
 		header->binding_count > VDEV_MAX_BINDINGS ||
 		header->semaphore_count > VDEV_MAX_SEMAPHORES || header->ranks > VDEV_MAX_RANKS ||
@@ -117,15 +120,33 @@ static int check_list(const struct vdev_launch *launch)
 	return 0;
 }
 
-void vdev_instruction_run(const struct vdev_instruction *i, const struct vdev_bound *bounds)
+/* Copied from its end on where the target lies behind the source, for it may begin in it. */
+static void copy_piece(const struct vdev_instruction *i, const struct vdev_bound *bounds,
+	uint64_t done, uint64_t count)
 {
-	size_t bytes = vdev_dtype_bytes(i->dtype), at = i->first * bytes;
+	size_t bytes = vdev_dtype_bytes(i->dtype);
+	bool backwards = bounds[i->dst].data > bounds[i->src0].data;
+	uint64_t at = (i->first + (backwards ? i->count - done - count : done)) * bytes;
 
+	memmove(bounds[i->dst].data + at, bounds[i->src0].data + at, count * bytes);
+}
+
+bool vdev_instruction_run(
+	const struct vdev_instruction *i, const struct vdev_bound *bounds, uint64_t *done)
+{
+	uint64_t count, bytes = vdev_dtype_bytes(i->dtype), at;
+
+	if ((i->op != VDEV_OP_COPY && i->op != VDEV_OP_ADD) || *done >= i->count)
+		return false;
+	count = i->count - *done < PIECE_ELEMENTS ? i->count - *done : PIECE_ELEMENTS;
+	at = (i->first + *done) * bytes;
 	if (i->op == VDEV_OP_COPY)
-		memmove(bounds[i->dst].data + at, bounds[i->src0].data + at, i->count * bytes);
-	else if (i->op == VDEV_OP_ADD)
+		copy_piece(i, bounds, *done, count);
+	else
 		vdev_add(i->dtype, bounds[i->dst].data + at, bounds[i->src0].data + at,
-			bounds[i->src1].data + at, i->count);
+			bounds[i->src1].data + at, count);
+	*done += count;
+	return *done < i->count;
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -149,9 +170,13 @@ static int read_bindings(
 {
 	uint32_t count = launch->header.binding_count;
 	const uint8_t *at = vdev_memory_at(table, 0, count * sizeof(struct vdev_binding));
+	const uint8_t *run = vdev_memory_at(table, count * sizeof(struct vdev_binding), 8);
+	bool counted = launch->header.flags & VDEV_PROGRAM_COUNTED;
 
-	if (!at)
+	if (!at || (counted && !run))
 		return -EINVAL;
+	if (counted)
+		memcpy(&launch->header.run, run, sizeof(launch->header.run));
 	launch->bound_count = count;
 	for (uint32_t i = 0; i < count; i++) {
 		struct vdev_binding binding;
@@ -194,7 +219,7 @@ static int read_program(struct vdev_launch *launch, struct vdev_device *device,
 }
 
 struct vdev_launch *vdev_launch_read(struct vdev_device *device, pid_t owner,
-	const struct vdev_memory *program, const struct vdev_memory *bindings)
+	struct vdev_memory *program, const struct vdev_memory *bindings)
 {
 	struct vdev_launch *launch = calloc(1, sizeof(*launch));
 	int r;
@@ -202,6 +227,7 @@ struct vdev_launch *vdev_launch_read(struct vdev_device *device, pid_t owner,
 	if (!launch)
 		return NULL;
 	launch->owner = owner;
+	launch->program = vdev_memory_ref(program);
 	r = read_program(launch, device, program, bindings);
 	if (r == -ENOMEM) {
 		vdev_launch_free(launch);
@@ -218,6 +244,7 @@ void vdev_launch_free(struct vdev_launch *launch)
 		return;
 	for (uint32_t i = 0; i < launch->bound_count; i++)
 		vdev_memory_put(launch->bounds[i].memory);
+	vdev_memory_put(launch->program);
 	free(launch->list);
 	free(launch);
 }

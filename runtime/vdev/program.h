@@ -29,8 +29,9 @@ struct vdev_launch {
 	struct vdev_launch *next;
 	uint32_t number;
 	pid_t owner;
-	uint16_t status; /* 0, or why nothing is computed */
-	bool switched;	 /* the core ran another program before */
+	uint16_t status;	     /* 0, or why nothing is computed */
+	bool switched;		     /* the core ran another program before */
+	struct vdev_memory *program; /* a reference: where it was read from */
 	struct vdev_program header;
 	struct vdev_instruction *list; /* header.instruction_count of them */
 	uint32_t bound_count;
@@ -40,14 +41,15 @@ struct vdev_launch {
 /* Checks an instruction against header and bindings of its launch: 0 or -EINVAL. */
 int vdev_instruction_check(
 	const struct vdev_instruction *instruction, const struct vdev_launch *launch);
-/* Computes a checked COPY or ADD; nothing for the others. */
-void vdev_instruction_run(
-	const struct vdev_instruction *instruction, const struct vdev_bound *bounds);
+/* Computes the next piece of a checked COPY or ADD, of *done elements so far; nothing for the others.  Short, so
+ * that a run can be ended between pieces.  False when nothing is left. */
+bool vdev_instruction_run(const struct vdev_instruction *instruction,
+	const struct vdev_bound *bounds, uint64_t *done);
 
 /* Reads program and bindings; device->lock held.  A launch with a bad program is a launch with a
  * status. NULL: no memory. */
 struct vdev_launch *vdev_launch_read(struct vdev_device *device, pid_t owner,
-	const struct vdev_memory *program, const struct vdev_memory *bindings);
+	struct vdev_memory *program, const struct vdev_memory *bindings);
 void vdev_launch_free(struct vdev_launch *launch);
 
 #endif

@@ -126,10 +126,36 @@ static uint64_t bar_offset(uint64_t address)
 	return address >= BAR_ADDRESS(0) ? address - BAR_ADDRESS(0) : address;
 }
 
+/* The ring with a register at this address, and its core, which is locked then; or NULL. */
+static struct vdev_ring *ring_register(
+	const struct vdev_call *call, uint64_t address, struct vdev_core **ret_core)
+{
+	uint64_t at = bar_offset(address) - VDEV_BAR_RING_READ(0, 0);
+	uint64_t stride = VDEV_BAR_RING_READ(1, 0) - VDEV_BAR_RING_READ(0, 0);
+	struct vdev_ring *ring;
+
+	if (bar_offset(address) < VDEV_BAR_RING_READ(0, 0) ||
+		at / stride >= call->vdev->config.cores || at % 4)
+		return NULL;
+	*ret_core = &call->device->cores[at / stride];
+	pthread_mutex_lock(&(*ret_core)->lock);
+	ring = vdev_rings_find(&(*ret_core)->rings, at % stride / 4);
+	if (!ring)
+		pthread_mutex_unlock(&(*ret_core)->lock);
+	return ring;
+}
+
 static uint32_t register_word(const struct vdev_call *call, uint64_t address)
 {
+	struct vdev_core *core;
+	const struct vdev_ring *ring = ring_register(call, address, &core);
 	uint64_t value;
 
+	if (ring) {
+		value = ring->written;
+		pthread_mutex_unlock(&core->lock);
+		return (uint32_t)value;
+	}
 	address = bar_offset(address);
 	if (!wide_register(call, address, &value))
 		return 0;
@@ -210,19 +236,12 @@ static int bar_read(struct vdev_call *call, void *arg)
 /* A word that a reader of a ring has written; any other register ignores what is written. */
 static void write_register(const struct vdev_call *call, uint64_t address, uint32_t word)
 {
-	uint64_t at = bar_offset(address) - VDEV_BAR_RING_READ(0, 0);
-	uint64_t stride = VDEV_BAR_RING_READ(1, 0) - VDEV_BAR_RING_READ(0, 0);
 	struct vdev_core *core;
-	struct vdev_ring *ring;
+	struct vdev_ring *ring = ring_register(call, address, &core);
 
-	if (bar_offset(address) < VDEV_BAR_RING_READ(0, 0) ||
-		at / stride >= call->vdev->config.cores || at % 4)
+	if (!ring)
 		return;
-	core = &call->device->cores[at / stride];
-	pthread_mutex_lock(&core->lock);
-	ring = vdev_rings_find(&core->rings, at % stride / 4);
-	if (ring)
-		vdev_ring_read(ring, word);
+	vdev_ring_read(ring, word);
 	pthread_mutex_unlock(&core->lock);
 }
 

@@ -203,6 +203,13 @@ static void end_launches(struct vdev_call *call, uint32_t engine, uint32_t queue
 		vdev_core_cancel(&call->device->cores[queue], call->tgid);
 }
 
+/* When the request returns, what it ended does not write any more. */
+static void await_launches(struct vdev_call *call, uint32_t engine, uint32_t queue)
+{
+	if (engine == VDEV_EXEC_ENGINE)
+		vdev_core_await_cancelled(&call->device->cores[queue]);
+}
+
 /* device->lock held */
 static int set_queue(struct vdev_call *call, const struct neuron_dma_queue_init *a)
 {
@@ -238,11 +245,14 @@ static int set_queue(struct vdev_call *call, const struct neuron_dma_queue_init 
 
 static int dma_queue_init(struct vdev_call *call, void *arg)
 {
+	const struct neuron_dma_queue_init *a = arg;
 	int r;
 
 	pthread_mutex_lock(&call->device->lock);
 	r = set_queue(call, arg);
 	pthread_mutex_unlock(&call->device->lock);
+	if (r == 0)
+		await_launches(call, a->eng_id, a->qid);
 	return r;
 }
 
@@ -266,6 +276,8 @@ static int dma_queue_release(struct vdev_call *call, void *arg)
 		vdev_queue_clear(queue);
 	}
 	pthread_mutex_unlock(&call->device->lock);
+	if (queue)
+		await_launches(call, a->eng_id, a->qid);
 	return queue ? 0 : -EINVAL;
 }
 

@@ -45,8 +45,8 @@
  * together. */
 #define VDEV_BAR_MEMORY 0x8000ull
 
-/* BAR 0, written by a reader of a ring: how many records it has read, low 32 bits.  Rings are numbered by
- * VDEV_RING_NUMBER.  A device that overwrites does not need it. */
+/* BAR 0, written by a reader of a ring: how many records it has read, low 32 bits; read by one: how many the device
+ * has written.  Rings are numbered by VDEV_RING_NUMBER. */
 #define VDEV_BAR_RING_READ(core, ring) (0x40000ull + 0x1000ull * (core) + 4ull * (ring))
 #define VDEV_RING_NUMBER(top_sp, type, engine) \
 	((uint64_t)(top_sp)*128u + (uint64_t)(type)*16u + (uint64_t)(engine))
@@ -58,6 +58,7 @@
  * VDEV_PROGRAM_SERIAL an instruction waits for all that stand before it. */
 #define VDEV_PROGRAM_MAGIC 0x3250564eu /* "NVP2" */
 #define VDEV_PROGRAM_SERIAL 1u	       /* flags */
+#define VDEV_PROGRAM_COUNTED 2u	       /* `run` stands behind the binding table, 64 bits */
 #define VDEV_MAX_INSTRUCTIONS 4096u
 #define VDEV_MAX_BINDINGS 256u
 #define VDEV_MAX_SEMAPHORES 256u
@@ -119,7 +120,9 @@ struct vdev_program {
 	uint32_t rank, ranks;
 	uint32_t part; /* of a logical core: its n-th physical core */
 	uint64_t group;
-	uint64_t pad;
+	/* Which of its launches this is, from 1: those of one number meet, and who comes to one that
+	 * another rank has given up fails.  0: not counted. */
+	uint64_t run;
 	/* struct vdev_instruction instructions[instruction_count] */
 };
 

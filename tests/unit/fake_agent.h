@@ -21,6 +21,8 @@
 
 #include "runtime/trace/announce.h"
 
+static uint32_t agent_ring_capacity = 2048; /* records of a ring that it asks for */
+
 struct agent {
 	int listener, peer, control_fd;
 	struct announce_msg hello;
@@ -32,7 +34,7 @@ static inline void *agent_accept(void *arg)
 {
 	struct agent *a = arg;
 	struct announce_msg answer = {
-		.magic = ANNOUNCE_MAGIC, .kind = a->answer, .ring_capacity = 2048};
+		.magic = ANNOUNCE_MAGIC, .kind = a->answer, .ring_capacity = agent_ring_capacity};
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;

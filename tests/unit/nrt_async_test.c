@@ -278,6 +278,95 @@ static int fails_unheard(void *arg)
 QUEUE_TEST("background: a failure that no callback is told of is in the log, once", fails_unheard,
 	two_cores)
 
+/* Lets the queue go on when the other thread is about to touch the tensors. */
+struct opener {
+	struct gate *gate;
+	_Atomic int now;
+};
+
+static void *opens(void *arg)
+{
+	struct opener *o = arg;
+
+	while (!atomic_load(&o->now))
+		sched_yield();
+	gate_open(o->gate);
+	return NULL;
+}
+
+/* From the call on: what is read is what it makes, what is written comes behind it. */
+static int holds_tensors(void *arg)
+{
+	float none[8] = {0}, c[8];
+	pthread_t thread;
+	struct gate g;
+	struct job j;
+
+	setenv("NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", "3", 1);
+	WANT(up(arg) == 0);
+	for (int round = 0; round < 2; round++) {
+		struct opener o = {.gate = &g};
+
+		WANT(filled_job(&j, 0) == 0);
+		WANT(gate_close(&g, &j) == 0);
+		WANT_STATUS(lib.nrt_tensor_write(j.c, none, 0, sizeof(none)), 0);
+		WANT_STATUS(lib.nrt_execute(j.model, j.in, j.out), 0);
+		WANT(pthread_create(&thread, NULL, opens, &o) == 0);
+		atomic_store(&o.now, 1);
+		if (round == 0)
+			WANT_STATUS(lib.nrt_tensor_read(j.c, c, 0, sizeof(c)), 0);
+		else
+			WANT_STATUS(lib.nrt_tensor_write(j.a, none, 0, sizeof(none)), 0);
+		WANT(round > 0 || c[1] == 21.0f);
+		WANT(pthread_join(thread, NULL) == 0);
+		WANT_STATUS(lib.nrt_async_drain_queued_execs(0), 0);
+		WANT(computed(j.c));
+	}
+	lib.nrt_close();
+	return 0;
+}
+
+QUEUE_TEST("background: an execution holds its tensors from the call on", holds_tensors, two_cores)
+
+/* A callback reads the output that the next execution, queued behind it, will write. */
+static struct reading {
+	struct job job;
+	sem_t posted;
+	_Atomic int right;
+} reading;
+
+static void reads_output(
+	void *params, uint32_t model_id, uint32_t vnc, uint64_t job_id, NRT_STATUS status)
+{
+	struct reading *r = params;
+
+	(void)model_id;
+	(void)vnc;
+	(void)job_id;
+	sem_wait(&r->posted);
+	atomic_fetch_add(&r->right, status == 0 && computed(r->job.c));
+}
+
+static int callback_reads(void *arg)
+{
+	setenv("NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", "3", 1);
+	WANT(up(arg) == 0);
+	WANT(filled_job(&reading.job, 0) == 0);
+	sem_init(&reading.posted, 0, 0);
+	WANT_STATUS(lib.nrt_register_async_exec_callback(reads_output, &reading), 0);
+	for (int i = 0; i < 3; i++)
+		WANT_STATUS(lib.nrt_execute(reading.job.model, reading.job.in, reading.job.out), 0);
+	for (int i = 0; i < 3; i++)
+		sem_post(&reading.posted);
+	WANT_STATUS(lib.nrt_async_drain_queued_execs(0), 0);
+	WANT(reading.right == 3);
+	lib.nrt_close();
+	return 0;
+}
+
+QUEUE_TEST("background: a callback does not wait for what is queued behind it", callback_reads,
+	two_cores)
+
 /* A callback that finds all slots taken must not wait for its own thread. */
 static struct greedy {
 	struct job job;

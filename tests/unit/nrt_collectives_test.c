@@ -28,7 +28,7 @@ static void rank_text(char *text, size_t size, unsigned ranks)
 }
 
 struct rank {
-	unsigned number, ranks, rounds;
+	unsigned number, ranks, first, rounds;
 	int core;
 	nrt_model_t *model;
 	nrt_tensor_t *a, *all, *sum;
@@ -95,7 +95,7 @@ static void *rank_main(void *arg)
 	struct rank *r = arg;
 
 	for (unsigned round = 0; round < r->rounds; round++)
-		if (rank_round(r, round) != 0)
+		if (rank_round(r, r->first + round) != 0)
 			return r;
 	return NULL;
 }
@@ -109,11 +109,12 @@ static void *execute_main(void *arg)
 }
 
 static unsigned ranks_now;
-static const char *lnc_now = "2";
+static const char *lnc_now = "2", *job_now = "127.0.0.1:4000";
 
 static int up(const struct place *p)
 {
 	setenv("NEURON_LOGICAL_NC_CONFIG", lnc_now, 1);
+	setenv("NEURON_RT_ROOT_COMM_ID", job_now, 1);
 	WANT(enter(p) == 0);
 	WANT_STATUS(init(), 0);
 	return 0;
@@ -173,7 +174,6 @@ static int one_process_of_two(const struct place *p, unsigned number)
 	struct rank r = {.number = number, .ranks = 2, .rounds = 10};
 
 	setenv("NEURON_RT_VISIBLE_CORES", number ? "1" : "0", 1);
-	setenv("NEURON_RT_ROOT_COMM_ID", "127.0.0.1:4000", 1);
 	WANT(up(p) == 0);
 	WANT(rank_open(&r) == 0);
 	WANT(rank_main(&r) == NULL);
@@ -229,14 +229,66 @@ static int late_member(void *arg)
 static int missing_member(void *arg)
 {
 	struct rank r[2];
+	void *failed;
 
 	setenv("NEURON_RT_EXEC_TIMEOUT", "1", 1);
 	WANT(up(arg) == 0);
 	WANT(open_all(r, 2, 3) == 0);
 	WANT_STATUS(lib.nrt_execute(r[0].model, r[0].in, r[0].out), NRT_TIMEOUT);
+	/* The other one's first run is the one that was given up, at once and whatever the first does now. */
+	WANT(pthread_create(&r[0].thread, NULL, rank_main, &r[0]) == 0);
+	WANT_STATUS(lib.nrt_execute(r[1].model, r[1].in, r[1].out), NRT_TIMEOUT);
+	WANT(rank_main(&r[1]) == NULL);
+	WANT(pthread_join(r[0].thread, &failed) == 0 && !failed);
+	/* What was given up is forgotten with the model. */
+	WANT_STATUS(lib.nrt_execute(r[0].model, r[0].in, r[0].out), NRT_TIMEOUT);
+	for (unsigned i = 0; i < 2; i++)
+		WANT_STATUS(lib.nrt_unload(r[i].model), 0);
+	WANT(open_all(r, 2, 5) == 0);
 	WANT(run_all(r, 2) == 0);
 	lib.nrt_close();
 	return 0;
+}
+
+/* Two jobs with the same model at once, each a process with both ranks. */
+static int one_job(const struct place *p, const char *cores, const char *job, unsigned base)
+{
+	struct rank r[2];
+
+	setenv("NEURON_RT_VISIBLE_CORES", cores, 1);
+	job_now = job;
+	WANT(up(p) == 0);
+	WANT(open_all(r, 2, 0) == 0);
+	for (unsigned round = base; round < base + 40; round++) {
+		for (unsigned i = 0; i < 2; i++) {
+			r[i].first = round;
+			r[i].rounds = 1;
+		}
+		WANT(run_all(r, 2) == 0);
+	}
+	lib.nrt_close();
+	return 0;
+}
+
+static int two_jobs(void *arg)
+{
+	pid_t other = fork();
+	int status = 0;
+
+	if (other == 0)
+		_exit(one_job(arg, "2-3", "127.0.0.1:4001", 1000));
+	WANT(other > 0);
+	WANT(one_job(arg, "0-1", "127.0.0.1:4000", 0) == 0);
+	WANT(waitpid(other, &status, 0) == other && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return 0;
+}
+
+TEST("collectives: two jobs with one model do not meet", "[nrt][execute][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	lnc_now = "2";
+	with_device(two_jobs, eight_cores);
 }
 
 /* Two that both say that they are the same rank: one is refused, and the other waits in vain, or on each physical
@@ -301,7 +353,8 @@ static int at_odds(void *arg)
 	}
 
 MEMBER_TEST("collectives: a late member is waited for", late_member)
-MEMBER_TEST("collectives: a member that does not come is a timeout, and the next time all meet",
+MEMBER_TEST(
+	"collectives: a run that a member has given up is a timeout for all, and the next is right",
 	missing_member)
 MEMBER_TEST("collectives: a rank that is there twice is an error, and the next group works", twice)
 MEMBER_TEST("collectives: members at odds all get an error, and the next group works", at_odds)
@@ -325,6 +378,13 @@ static int refused(void *arg)
 	WANT(said(arg, "Model, line 9: 'all' has room for 2 ranks, and the model is loaded for 3"));
 	WANT_STATUS(lib.nrt_load(text, strlen(text), 0, -1, &m), NRT_INVALID);
 	WANT(m == NULL);
+	lib.nrt_close();
+	/* Nobody says whose ranks they would be. */
+	setenv("NEURON_RT_ROOT_COMM_ID", "", 1);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(lib.nrt_load_collectives(text, strlen(text), 0, -1, 0, 2, &m), NRT_INVALID);
+	WANT(said(arg, "for 2 ranks NEURON_RT_ROOT_COMM_ID must say whose they are"));
+	WANT_STATUS(lib.nrt_load_collectives(MEETING, strlen(MEETING), 0, -1, 0, 1, &m), 0);
 	lib.nrt_close();
 	return 0;
 }
@@ -364,6 +424,7 @@ static int check_group(void *arg)
 {
 	int executions = 2 * ROUNDS;
 
+	setenv("NEURON_RT_ROOT_COMM_ID", job_now, 1);
 	setenv("NEURON_LOGICAL_NC_CONFIG", "2", 1);
 	WANT(record(arg, group_runs) == 0);
 	WANT(all_closed() == 0);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/file.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/nrt_records.h"
 
@@ -305,16 +306,52 @@ TEST("nrt trace: a run of a core whose clock is fast begins within its call",
 
 #define RING_RECORDS 4096 /* of each ring */
 
-static int many_records(void *arg)
+#define BARRIERS (RING_RECORDS / 2 + 52) /* two records each */
+#define LONG_RUNS 1
+
+/* Its ring goes round in each run, while the run goes on. */
+static int long_runs(void)
 {
-	static const char text[] = "ntrace-model 2\nname many\nstep TOPSP 1ns barrier\n"
-				   "step PE 1ns fault error\nstep PE 1ns fault error\n";
+	_cleanup_free_ char *text = malloc(64 + 32 * BARRIERS);
+	nrt_tensor_set_t *none = NULL;
+	nrt_model_t *m = NULL;
+	char *at = text;
+
+	WANT(text);
+	at += sprintf(at, "ntrace-model 2\nname long\n");
+	for (int i = 0; i < BARRIERS; i++)
+		at += sprintf(at, "step TOPSP 50us barrier\n");
+	WANT_STATUS(lib.nrt_load(text, strlen(text), 0, -1, &m), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&none), 0);
+	for (int i = 0; i < LONG_RUNS; i++)
+		WANT_STATUS(lib.nrt_execute(m, none, none), 0);
+	return 0;
+}
+
+static int check_long(void *arg)
+{
+	setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);
+	agent_ring_capacity = 16384;
+	WANT(record(arg, long_runs) == 0);
+	WANT(count_of(TRACE_CC_EXEC_BARRIER, TRACE_START) == LONG_RUNS * BARRIERS);
+	WANT(count_of(TRACE_HW_NOTIFY, TRACE_INSTANT) == 0);
+	return 0;
+}
+
+TEST("nrt trace: all collectives of a run whose ring goes round are there", "[nrt][execute][vdev]")
+{
+	static const char *const options[] = {"--cores=2", "--ring-full=fail", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(check_long, options);
+}
+
+static int run_often(const char *text)
+{
 	nrt_tensor_set_t *none = NULL;
 	nrt_model_t *m = NULL;
 
-	setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);
-	setenv("NEURON_RT_LOG_LEVEL", "DISABLED", 1);
-	WANT(enter(arg) == 0);
 	WANT_STATUS(init(), 0);
 	WANT_STATUS(lib.nrt_load(text, strlen(text), 0, -1, &m), 0);
 	WANT_STATUS(lib.nrt_allocate_tensor_set(&none), 0);
@@ -322,6 +359,21 @@ static int many_records(void *arg)
 	for (int i = 0; i < RING_RECORDS / 2 + 100; i++)
 		WANT_STATUS(lib.nrt_execute(m, none, none), NRT_EXEC_COMPLETED_WITH_ERR);
 	lib.nrt_close();
+	return 0;
+}
+
+static int many_records(void *arg)
+{
+	static const char text[] = "ntrace-model 2\nname many\nstep TOPSP 1ns barrier\n"
+				   "step PE 1ns fault error\nstep PE 1ns fault error\n";
+
+	setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);
+	setenv("NEURON_RT_LOG_LEVEL", "DISABLED", 1);
+	WANT(enter(arg) == 0);
+	WANT(run_often(text) == 0);
+	/* The next one takes the rings over as they are. */
+	setenv("NEURON_RT_RESET_CORES", "0", 1);
+	WANT(run_often(text) == 0);
 	return 0;
 }
 

@@ -211,3 +211,58 @@ TEST("execute: eight threads load, execute and unload on eight cores", "[nrt][ex
 	lnc_now = "2";
 	with_device(storms, options);
 }
+
+/* ---- tensors that share bytes ------------------------------------------------------------- */
+
+#define SHARED_BYTES 64 /* of int32 16 */
+
+static int execute_slices(nrt_model_t *m, nrt_tensor_t *whole, uint64_t from, uint64_t to, int want)
+{
+	nrt_tensor_t *a = NULL, *c = NULL;
+	nrt_tensor_set_t *in = NULL, *out = NULL;
+
+	WANT_STATUS(lib.nrt_tensor_allocate_slice(whole, from, SHARED_BYTES, "a", &a), 0);
+	WANT_STATUS(lib.nrt_tensor_allocate_slice(whole, to, SHARED_BYTES, "c", &c), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&in), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&out), 0);
+	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(in, "a", a), 0);
+	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(out, "c", c), 0);
+	WANT_STATUS(lib.nrt_execute(m, in, out), want);
+	lib.nrt_destroy_tensor_set(&in);
+	lib.nrt_destroy_tensor_set(&out);
+	lib.nrt_tensor_free(&a);
+	lib.nrt_tensor_free(&c);
+	return 0;
+}
+
+static int shared_bytes(void *arg)
+{
+	static const char text[] = "ntrace-model 2\nname shared\ninput a int32 16\n"
+				   "output c int32 16\nstep PE 1us copy a c\n";
+	nrt_tensor_t *whole = NULL;
+	nrt_model_t *m = NULL;
+
+	WANT(up(arg) == 0);
+	WANT_STATUS(lib.nrt_load(text, strlen(text), 0, -1, &m), 0);
+	WANT_STATUS(lib.nrt_tensor_allocate(
+			    NRT_TENSOR_PLACEMENT_DEVICE, 0, 2 * SHARED_BYTES, "w", &whole),
+		0);
+	WANT(execute_slices(m, whole, 0, SHARED_BYTES, 0) == 0);
+	WANT(execute_slices(m, whole, 4, 4, 0) == 0);
+	WANT(execute_slices(m, whole, 0, 4, NRT_EXEC_BAD_INPUT) == 0);
+	WANT(execute_slices(m, whole, SHARED_BYTES - 1, 0, NRT_EXEC_BAD_INPUT) == 0);
+	WANT(said(arg, "output 'c' overlaps 'a' without being the same bytes"));
+	WANT(execute_slices(m, whole, SHARED_BYTES, 0, 0) == 0);
+	lib.nrt_close();
+	return 0;
+}
+
+TEST("execute: an output in a part of an input's bytes is refused", "[nrt][execute][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	for (int i = 1; i <= 2; i++) {
+		lnc_now = i == 1 ? "1" : "2";
+		with_device(shared_bytes, one_core);
+	}
+}

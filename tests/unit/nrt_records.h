@@ -16,7 +16,7 @@
 #include "tests/unit/fake_agent.h"
 #include "tests/unit/nrt_lib.h"
 
-#define MAX_RECORDS 4096
+#define MAX_RECORDS 8192
 
 static struct {
 	struct trace_record records[MAX_RECORDS];

@@ -197,3 +197,33 @@ TEST("notify: a reader starts behind what is there, at every fill of the ring", 
 		}
 	}
 }
+
+TEST("notify: a reader that the device has lapped has a doubt, and goes on from the place it is "
+     "told",
+	"[notify]")
+{
+	struct ring_memory m = {.written = 0};
+	struct vdev_notification note;
+	struct notify_ring r;
+
+	notify_attach(&r, m.slots, sizeof(m.slots));
+	for (unsigned i = 0; i < RECORDS + 1; i++) /* one more than there is room for */
+		write_note(&m);
+	CHECK(!notify_next(&r, &note));
+	CHECK(r.doubt);
+	notify_place(&r, m.written);
+	CHECK(!notify_next(&r, &note));
+	CHECK(!r.doubt);
+	for (unsigned i = 0; i < 3 * RECORDS; i++) {
+		write_note(&m);
+		REQUIRE(notify_next(&r, &note));
+		CHECK_EQ(note.id, RECORDS + 1 + i);
+		CHECK(!notify_next(&r, &note));
+		CHECK(!r.doubt);
+	}
+	/* A bit of the device's says that records are gone, where the phase does not. */
+	write_note(&m);
+	m.slots[(m.written - 1) % RECORDS].type_phase |= VDEV_NOTE_HW_OVERFLOW;
+	CHECK(notify_next(&r, &note));
+	CHECK(r.doubt);
+}

@@ -14,6 +14,7 @@
 #include "runtime/base/file.h"
 #include "runtime/vdev/arithmetic.h"
 #include "runtime/vdev/meeting.h"
+#include "runtime/vdev/memory.h"
 #include "runtime/vdev/program.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/vdev_harness.h"
@@ -128,6 +129,47 @@ TEST("vdev meeting: a member that leaves is waited for again", "[vdev]")
 	for (uint32_t i = 0; i < 3; i++)
 		check_rank(&r[i], true, 0);
 	vdev_meeting_leave(&meetings, &r[0].m); /* nothing any more */
+	vdev_meetings_destroy(&meetings);
+}
+
+TEST("vdev meeting: a counted run that one has left is over for all, and the next is not", "[vdev]")
+{
+	struct vdev_memory program = {.freed = false};
+	struct vdev_meetings meetings;
+	struct rank r[3];
+
+	vdev_meetings_init(&meetings);
+	for (int freed = 0; freed < 2; freed++) {
+		for (uint32_t i = 0; i < 3; i++) {
+			rank_init(&r[i], i, 3, VDEV_OP_BARRIER);
+			r[i].header.run = 1;
+			r[i].m.program = &program;
+		}
+		vdev_meeting_arrive(&meetings, &r[0].m);
+		vdev_meeting_arrive(&meetings, &r[1].m);
+		vdev_meeting_leave(&meetings, &r[0].m);
+		check_rank(&r[1], true, NRT_TIMEOUT);
+		if (freed) { /* and with the program it is forgotten */
+			vdev_meetings_forget(&meetings, &program);
+			vdev_meetings_forget(&meetings, &program);
+			CHECK(!meetings.first);
+			break;
+		}
+		rank_init(&r[1], 1, 3, VDEV_OP_BARRIER);
+		r[1].header.run = 2;
+		vdev_meeting_arrive(&meetings, &r[1].m);
+		check_rank(&r[1], false, 0);
+		vdev_meeting_arrive(&meetings, &r[2].m);
+		check_rank(&r[2], true, NRT_TIMEOUT);
+		for (uint32_t i = 0; i < 3; i += 2) {
+			rank_init(&r[i], i, 3, VDEV_OP_BARRIER);
+			r[i].header.run = 2;
+			vdev_meeting_arrive(&meetings, &r[i].m);
+		}
+		for (uint32_t i = 0; i < 3; i++)
+			check_rank(&r[i], true, 0);
+		CHECK(!meetings.first);
+	}
 	vdev_meetings_destroy(&meetings);
 }
 

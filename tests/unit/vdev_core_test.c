@@ -589,6 +589,43 @@ TEST("vdev: memory freed and client gone in mid-run leave the device whole", "[v
 	close(fd);
 }
 
+#define BIG (128ull << 20)
+
+/* The copy takes long; its last byte, which it writes last, says whether it went on. */
+TEST("vdev: when a queue's release returns, what it ended does not write any more", "[vdev]")
+{
+	NEED_VDEV();
+	_run_ struct vdev_run run = {0};
+	_cleanup_close_ int fd = -1;
+	_client_ struct vdev_client c = {0};
+	const struct vdev_instruction step = {
+		.op = VDEV_OP_COPY, UNORDERED, .dtype = NRT_DTYPE_UINT8, .dst = 1, .count = BIG};
+	struct vdev_binding bindings[2] = {{.size = BIG}, {.size = BIG}};
+	struct vdev_notification note;
+	uint8_t mark = 0x77, got = 0;
+
+	REQUIRE(vdev_run_start(&run, NULL));
+	fd = vdev_open(&run, 0, O_RDWR);
+	REQUIRE(fd >= 0);
+	REQUIRE_EQ(vdev_client_open(&c, &run, fd, 0, 4096), 0);
+	for (int i = 0; i < 2; i++)
+		REQUIRE_EQ(vdev_alloc(fd, BIG, &bindings[i].mem_handle), 0);
+	REQUIRE_EQ(vdev_client_load(&c, &step, 1, bindings, 2), 0);
+	REQUIRE_EQ(vdev_client_launch(&c, 1), 0);
+	REQUIRE(vdev_client_next(&c, &note));
+	REQUIRE_EQ(vdev_client_release(&c), 0);
+	REQUIRE_EQ(vdev_write(fd, bindings[1].mem_handle, BIG - 1, &mark, 1), 0);
+	/* The core does one thing after another: when this one has ended, so has the copy. */
+	REQUIRE_EQ(vdev_client_load(&c, NULL, 0, NULL, 0), 0);
+	REQUIRE_EQ(vdev_client_bind(&c), 0);
+	REQUIRE_EQ(vdev_client_launch(&c, 2), 0);
+	do
+		REQUIRE(vdev_client_next(&c, &note));
+	while (note.id != 2 || note.subtype != VDEV_NOTE_END);
+	REQUIRE_EQ(vdev_read(fd, bindings[1].mem_handle, BIG - 1, &got, 1), 0);
+	CHECK_EQ(got, mark);
+}
+
 TEST("vdev: the clock registers run as the notes do", "[vdev]")
 {
 	NEED_VDEV();

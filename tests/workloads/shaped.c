@@ -460,6 +460,7 @@ static bool read_options(int argc, char **argv)
 		options.threads = options.cores;
 	if (options.lnc)
 		setenv("NEURON_LOGICAL_NC_CONFIG", options.lnc == 1 ? "1" : "2", 1);
+	workload_name_job();
 	return true;
 }
 

@@ -508,6 +508,7 @@ int main(int argc, char **argv)
 			stderr);
 		return 2;
 	}
+	workload_name_job();
 	if (!init_cores(options.cores) || nrt_get_visible_vnc_count(&visible))
 		return 1;
 	if (!options.cores)

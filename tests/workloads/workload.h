@@ -13,8 +13,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <nrt/nrt.h>
+
+/* Ranks belong to a job: to that of the environment, else to one of this process alone. */
+static inline void workload_name_job(void)
+{
+	unsigned id = (unsigned)getpid();
+	char job[32];
+
+	snprintf(job, sizeof(job), "127.%u.%u.%u:4000", id >> 16 & 255, id >> 8 & 255, id & 255);
+	(void)setenv("NEURON_RT_ROOT_COMM_ID", job, 0);
+}
 
 /* An option `--name VALUE`: a number up to `most`, or a text when that is 0. */
 #define NUMBER_OPTION(option, variable, at_most)                           \

@@ -322,7 +322,7 @@ NRT_API NRT_STATUS nrt_load(
 /*
  * The same for a model that works together with others: it is number ctx_device_id of ctx_device_count, at most
  * 64.  Those of one text and one NEURON_RT_ROOT_COMM_ID meet, in this process and others on the host.
- * NRT_INVALID also: no such number, or a gathering of the model has room for another number of members.
+ * NRT_INVALID also: no such number, several without that variable, or a gathering of the model has room for another number of members.
  */
 NRT_API NRT_STATUS nrt_load_collectives(const void *neff_bytes, size_t size, int32_t vnc,
 	int32_t vnc_count, uint32_t ctx_device_id, uint32_t ctx_device_count, nrt_model_t **model);
