@@ -86,7 +86,7 @@ static void note_line(struct maps *m, char *line)
 }
 
 /* The kernel says here, at the latest, whether we may look at the process. */
-static int read_maps(pid_t pid, struct maps *ret)
+static int read_maps(pid_t pid, struct maps *ret, int *ret_fd)
 {
 	char path[64], *line = NULL;
 	size_t room = 0;
@@ -101,9 +101,17 @@ static int read_maps(pid_t pid, struct maps *ret)
 	while (getline(&line, &room, f) >= 0)
 		note_line(ret, line);
 	int rc = ferror(f) && errno ? -errno : 0;
+	*ret_fd = rc < 0 ? -1 : fcntl(fileno(f), F_DUPFD_CLOEXEC, 3);
 	free(line);
 	fclose(f);
 	return rc;
+}
+
+bool attach_memory_is_gone(int maps)
+{
+	char byte;
+
+	return pread(maps, &byte, 1, 0) == 0;
 }
 
 /* ---- opening ------------------------------------------------------------------------------ */
@@ -357,7 +365,7 @@ int attach_find(pid_t pid, struct attach_target *ret, char *why, size_t why_size
 	m = malloc(sizeof(*m));
 	if (!m)
 		return say(why, why_size, pid, -ENOMEM, "cannot be looked at: out of memory");
-	rc = read_maps(pid, m);
+	rc = read_maps(pid, m, &ret->maps);
 	if (rc == -EACCES || rc == -EPERM)
 		rc = may_not(pid, why, why_size);
 	else if (rc < 0)
@@ -410,6 +418,7 @@ int attach_device_root(pid_t pid, char **ret)
 
 void attach_target_close(struct attach_target *t)
 {
+	cleanup_close(&t->maps);
 	cleanup_close(&t->memfd);
 	cleanup_close(&t->pidfd);
 }

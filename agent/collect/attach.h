@@ -24,9 +24,10 @@ struct attach_target {
 	pid_t pid;
 	int pidfd; /* readable when the process has ended */
 	int memfd; /* control file, open for writing; -1: another libnrt than ours is loaded */
+	int maps; /* its /proc/PID/maps: tells the memory that memfd was found in from another program's */
 };
 
-#define ATTACH_NONE ((struct attach_target){.pidfd = -1, .memfd = -1})
+#define ATTACH_NONE ((struct attach_target){.pidfd = -1, .memfd = -1, .maps = -1})
 
 /*
  * 0 or -errno, then with a line for the user in why, which starts with the process: -ESRCH no such process, -EPERM not
@@ -37,6 +38,8 @@ int attach_find(pid_t pid, struct attach_target *ret, char *why, size_t why_size
 /* The root of the device tree that the process was started with (NTRACE_DEVICE_ROOT), as a path of ours, to be freed;
  * NULL: none, or it is not known.  0 or -ENOMEM. */
 int attach_device_root(pid_t pid, char **ret);
+/* Has the memory gone that these maps are of?  An open file of maps stays with the memory that it was opened for. */
+bool attach_memory_is_gone(int maps);
 void attach_target_close(struct attach_target *t);
 
 #endif

@@ -196,8 +196,8 @@ static int attach_all(struct capture *c)
 			snprintf(c->ret->why, sizeof(c->ret->why), "process %d: %s", (int)t->pid,
 				strerror(-rc));
 		} else if (t->memfd >= 0) {
-			rc = runtimes_attach(
-				c->runtimes, t->pid, t->memfd, c->ret->why, sizeof(c->ret->why));
+			rc = runtimes_attach(c->runtimes, t->pid, t->memfd, t->maps, c->ret->why,
+				sizeof(c->ret->why));
 			t->memfd = -1;
 		}
 		c->attached++;

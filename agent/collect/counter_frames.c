@@ -102,6 +102,7 @@ int counter_frames_put_cost(const struct counter_frames *c)
 		{REC_C_AGENT_BYTES, 0, rec_writer_bytes(c->rec)},
 		{REC_C_AGENT_REFUSED, 0, runtimes_refused(c->runtimes)},
 		{REC_C_AGENT_FAILED, 0, runtimes_failed(c->runtimes)},
+		{REC_C_AGENT_REPLACED, 0, runtimes_replacements(c->runtimes)},
 		{REC_C_MEMORY_SKIPPED, 0, c->residents->skipped},
 		{REC_C_AGENT_LEFT_RUNNING, 0, c->attached ? 0 : ioctl_hooks_tracked(c->hooks)},
 	};

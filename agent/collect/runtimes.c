@@ -64,6 +64,7 @@ static void followed_free(struct followed *f)
 {
 	cleanup_close(&f->fd);
 	cleanup_close(&f->pidfd);
+	cleanup_close(&f->maps);
 	attach_unsubscribe(&f->page);
 	attach_close(&f->page);
 	ctl_reader_close(f->reader);
@@ -167,7 +168,7 @@ struct followed *runtimes_follow(struct runtimes *r, pid_t pid, int memfd, const
 		free(f);
 		return NULL;
 	}
-	f->fd = -1;
+	f->fd = f->maps = -1;
 	f->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	f->dev = st->st_dev;
 	f->ino = st->st_ino;
@@ -276,6 +277,7 @@ static void retire(struct followed *f)
 	f->reader = NULL;
 	threads_close(&f->threads);
 	cleanup_close(&f->pidfd);
+	cleanup_close(&f->maps);
 	cleanup_close(&f->fd);
 }
 
@@ -300,7 +302,7 @@ static long poll_one(struct runtimes *r, struct followed *f, bool ended)
 	int rc = threads_refresh(&f->threads, clock_boot().ns, tell_threads, &news);
 	/* A closed connection means that the process closed its runtime or died; it may come back with
 	 * the same file unless it died.  Asked before the rings are read: nothing comes after. */
-	bool gone = f->fd < 0 && runtimes_gone(f);
+	bool gone = f->fd < 0 && (runtimes_gone(f) || runtimes_replaced(r, f));
 	bool dead = ended || (p.f->fd < 0 && !p.f->attached);
 	if (rc < 0)
 		return rc;
@@ -404,4 +406,9 @@ uint64_t runtimes_refused(const struct runtimes *r)
 uint64_t runtimes_failed(const struct runtimes *r)
 {
 	return r->failed;
+}
+
+uint64_t runtimes_replacements(const struct runtimes *r)
+{
+	return r->replaced;
 }

@@ -65,11 +65,12 @@ int runtimes_fd(const struct runtimes *r);
 int runtimes_serve(struct runtimes *r);
 
 /*
- * Follows a runtime that runs already, from now on.  memfd: its control file as of attach_find; taken in any case.
+ * Follows a runtime that runs already, from now on.  memfd: its control file as of attach_find; taken in any case.  maps: as of
+ * it, too; stays the caller's.
  * 0; -errno, then with a line for the user: -EBUSY another process records it, -ENOTCONN its runtime is closed,
  * -ETIMEDOUT it does not answer, others.  After an error the whole is to be closed.
  */
-int runtimes_attach(struct runtimes *r, pid_t pid, int memfd, char *why, size_t why_size);
+int runtimes_attach(struct runtimes *r, pid_t pid, int memfd, int maps, char *why, size_t why_size);
 
 /* Delivers what is new in all rings.  ended: the capture is over; rings of ended processes are
  * emptied, also of slots that nobody will finish.  A source whose process is gone and whose rings
@@ -102,5 +103,8 @@ uint64_t runtimes_refused(const struct runtimes *r);
 
 /* Runtimes that were dropped because their shared memory broke its rules. */
 uint64_t runtimes_failed(const struct runtimes *r);
+
+/* Processes that were attached to and have become other programs since. */
+uint64_t runtimes_replacements(const struct runtimes *r);
 
 #endif

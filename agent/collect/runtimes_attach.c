@@ -7,6 +7,7 @@
  * read for the last time.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 #include "agent/collect/runtimes_parts.h"
 #include "agent/collect/time_shift.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/file.h"
 #include "runtime/trace/announce.h"
 
 #define ANSWER_MS \
@@ -87,7 +89,23 @@ static int ask(struct runtimes *r, struct followed *f)
 	return rc;
 }
 
-int runtimes_attach(struct runtimes *r, pid_t pid, int memfd, char *why, size_t why_size)
+/* Memory also goes shortly before a process ends: only another one in its place tells of another program. */
+bool runtimes_replaced(struct runtimes *r, struct followed *f)
+{
+	_cleanup_close_ int maps = -1;
+	char path[64];
+
+	if (f->replaced || f->maps < 0 || !attach_memory_is_gone(f->maps))
+		return f->replaced;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)f->source.pid);
+	maps = open(path, O_RDONLY | O_CLOEXEC);
+	f->replaced = maps < 0 ? errno == EACCES || errno == EPERM : !attach_memory_is_gone(maps);
+	f->replaced = f->replaced && !runtimes_gone(f); /* nor is it that of a later process */
+	r->replaced += f->replaced;
+	return f->replaced;
+}
+
+int runtimes_attach(struct runtimes *r, pid_t pid, int memfd, int maps, char *why, size_t why_size)
 {
 	struct followed *f;
 	pid_t holder;
@@ -105,6 +123,7 @@ int runtimes_attach(struct runtimes *r, pid_t pid, int memfd, char *why, size_t 
 				    : explain(pid, rc < 0 ? rc : -EPROTO, why, why_size);
 	}
 	f->attached = true;
+	f->maps = fcntl(maps, F_DUPFD_CLOEXEC, 3);
 	rc = ask(r, f);
 	if (rc == -ETIMEDOUT && runtimes_gone(f))
 		rc = -ESRCH;
@@ -128,7 +147,7 @@ void runtimes_detach(struct runtimes *r)
 		struct followed *f = r->live[i];
 
 		now = clock_boot().ns;
-		if (f->page.ctl && !runtimes_gone(f))
+		if (f->page.ctl && !runtimes_gone(f) && !runtimes_replaced(r, f))
 			(void)attach_answer(
 				&f->page, now < end ? (int)((end - now) / 1000000u) : 0);
 	}

@@ -29,7 +29,9 @@ struct followed {
 	int fd;	       /* connection, -1 when it ended */
 	bool attached; /* through its mailbox; it has no connection */
 	struct attach_page page;
-	int pidfd; /* -1: there was no descriptor for it */
+	int maps;      /* of the memory that it was found in; -1: not known */
+	bool replaced; /* by another program, in the same process (execve) */
+	int pidfd;     /* -1: there was no descriptor for it */
 	uint32_t final_count;
 	struct final_ring *final;
 	uint64_t final_names_lost;
@@ -51,7 +53,7 @@ struct runtimes {
 	uint16_t first_source;
 	struct runtimes_sink sink;
 	struct rlimit old_limit;
-	uint64_t refused, failed;
+	uint64_t refused, failed, replaced;
 	unsigned stranger_count;
 	struct stranger strangers[MAX_STRANGERS]; /* oldest first */
 	unsigned live_count;
@@ -73,6 +75,8 @@ int announcements_expire(struct runtimes *r, uint64_t now_ns);
 
 /* Closes a descriptor of the control file that is followed already. */
 void runtimes_close_copy(struct followed *f, int memfd);
+/* Has the process become another program since it was attached to? */
+bool runtimes_replaced(struct runtimes *r, struct followed *f);
 /* Asks those that were attached to for no more, and waits until they have heard, a second for all at the most. */
 void runtimes_detach(struct runtimes *r);
 

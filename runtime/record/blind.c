@@ -93,6 +93,7 @@ static void about_runtimes(struct lines *s, const struct session *l)
 	uint64_t refused = counter(l, REC_C_AGENT_REFUSED);
 	uint64_t failed = counter(l, REC_C_AGENT_FAILED);
 	uint64_t running = counter(l, REC_C_AGENT_LEFT_RUNNING);
+	uint64_t replaced = counter(l, REC_C_AGENT_REPLACED);
 
 	if (l->has_header && l->header.info.attached)
 		add(s, "everything before ntrace was attached, and the ends of what had begun by "
@@ -107,6 +108,12 @@ static void about_runtimes(struct lines *s, const struct session *l)
 	if (refused)
 		add(s, "host spans of %" PRIu64 " runtime%s whose announcement was refused",
 			refused, refused == 1 ? "" : "s");
+	if (replaced)
+		add(s,
+			"host spans of %" PRIu64
+			" program%s that %s attached to became since (execve)",
+			replaced, replaced == 1 ? "" : "s",
+			replaced == 1 ? "a process" : "processes");
 	if (running)
 		add(s, "%" PRIu64 " process%s of the command that ran on after it", running,
 			running == 1 ? "" : "es");

@@ -603,7 +603,7 @@ static bool follow_and_kill(uint64_t after)
 		(void)sched_yield();
 	good = attach_find(pid, &target, why, sizeof(why)) == 0 &&
 	       runtimes_open(RING_MIN_CAPACITY, 2, &sink, &r) == 0 &&
-	       runtimes_attach(r, pid, target.memfd, why, sizeof(why)) == 0;
+	       runtimes_attach(r, pid, target.memfd, target.maps, why, sizeof(why)) == 0;
 	target.memfd = -1;
 	test_info("%s", why);
 	while (good && returned() < after && clock_boot().ns < end)

@@ -272,7 +272,8 @@ TEST("runtimes: one that another agent records is refused, and taken when that o
 	serve(r);
 	CHECK_EQ(answer(&f), ANNOUNCE_REFUSE);
 	CHECK_EQ(runtimes_refused(r), 1);
-	CHECK_EQ(runtimes_attach(r, getpid(), fcntl(f.memfd, F_DUPFD_CLOEXEC, 0), why, sizeof(why)),
+	CHECK_EQ(runtimes_attach(
+			 r, getpid(), fcntl(f.memfd, F_DUPFD_CLOEXEC, 0), -1, why, sizeof(why)),
 		-EBUSY);
 	snprintf(names, sizeof(names), "by process %d ", (int)other);
 	CHECK(strstr(why, names));

@@ -182,7 +182,7 @@ static int attach_once(pid_t pid)
 	if (rc == 0 && runtimes_open(1, 2, &sink, &r) < 0)
 		rc = -ENOMEM;
 	if (rc == 0) {
-		rc = runtimes_attach(r, pid, target.memfd, why, sizeof(why));
+		rc = runtimes_attach(r, pid, target.memfd, target.maps, why, sizeof(why));
 		target.memfd = -1;
 	}
 	for (int i = 0; i < 20 && rc == 0; i++)

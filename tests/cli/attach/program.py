@@ -28,6 +28,7 @@ words = {
     "close": lambda: nrt.nrt_close(),
     "forget": lambda: os.closerange(3, 1 << 16),
     "fork": fork,
+    "exec": lambda: os.execv(sys.executable, [sys.executable] + sys.argv),
     "undumpable": lambda: ctypes.CDLL(None).prctl(4, 0, 0, 0, 0),
 }
 print("ready", flush=True)
