@@ -205,9 +205,14 @@ void device_say_errors(const struct execution *e, struct core_run *r)
 {
 	struct vdev_notification note;
 
-	while (notify_next(&r->core->rings[DEVICE_RING_ERRORS], &note))
+	while (notify_next(&r->core->rings[DEVICE_RING_ERRORS], &note)) {
+		if (!r->fault) {
+			r->fault = note.custom;
+			r->fault_step = note.id;
+		}
 		if (r->synced)
 			say_error(e, r, &note);
+	}
 	(void)device_ring_read(r->core, DEVICE_RING_ERRORS);
 }
 
