@@ -38,7 +38,8 @@ static const struct argp argp = {options, parse, "TRACE",
 	"the "
 	"time.  TRACE is a directory that `record` or `replay` wrote, an ntrace.pb, or a "
 	"recording."
-	"\vRuns of a core are those of all its physical cores: it is busy while one of them runs, and "
+	"\vRuns of a core are those of all its physical cores: it is busy while one of them runs, "
+	"and "
 	"has a gap while none does.",
 	0, 0, 0};
 
