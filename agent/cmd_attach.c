@@ -100,7 +100,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {options, parse, "-p PID[,PID...]",
 	"Records processes that run already, from now on: what they ask of the NeuronCores, the "
 	"driver's ioctls inside each call, and what the device runs.  Ends with SIGINT (Ctrl-C), "
-	"SIGTERM, after --duration, or when all of them have ended; they go on undisturbed."
+	"SIGTERM or SIGHUP, after --duration, or when all of them have ended; they go on "
+	"undisturbed."
 	"\vThe output is that of `ntrace record`.\n\n"
 	"Processes of the same user can be attached to without privileges; the driver's ioctls "
 	"are then not recorded.  One with another libnrt than that of ntrace is recorded by its "
@@ -163,6 +164,11 @@ static void say_attached(void)
 	agent_message("attach: attached; Ctrl-C ends it");
 }
 
+static void say_attached_for(void)
+{
+	agent_message("attach: attached; it ends after --duration, or with Ctrl-C");
+}
+
 static int explain(const struct capture_result *r, const char *out)
 {
 	const char *check =
@@ -199,7 +205,9 @@ static int capture_and_merge(struct attach_args *a)
 
 	r->capture.targets = a->targets;
 	r->capture.target_count = a->count;
-	r->capture.on_attached = r->quiet ? NULL : say_attached;
+	r->capture.on_attached = r->capture.duration_ns ? say_attached_for : say_attached;
+	if (r->quiet)
+		r->capture.on_attached = NULL;
 	r->capture.on_no_hooks = r->quiet ? NULL : say_no_hooks;
 	rc = capture_run(&r->capture, NULL, &cap);
 	r->merge.cancel = interrupt_arm();

@@ -37,7 +37,10 @@ static const struct argp argp = {options, parse, "TRACE",
 	"Shows how long a trace is, what was lost, how busy the cores were and which calls took "
 	"the "
 	"time.  TRACE is a directory that `record` or `replay` wrote, an ntrace.pb, or a "
-	"recording.",
+	"recording."
+	"\vRuns of a core are those of all its physical cores: it is busy while one of them runs, "
+	"and "
+	"has a gap while none does.",
 	0, 0, 0};
 
 /* Damage does not keep what was read from being shown; it is told after it. */

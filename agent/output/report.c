@@ -89,7 +89,7 @@ static uint64_t row(const struct merge_result *m, enum rec_counter_id id)
 	return m->ledger[id].value;
 }
 
-/* How much of what there was is recorded. */
+/* How much of what there was is recorded.  What another subscriber of a runtime asked for, this one did not. */
 static void print_coverage(FILE *f, const struct merge_result *m)
 {
 	uint64_t entered = row(m, REC_C_KERNEL_ENTERED), open = row(m, REC_C_KERNEL_OPEN);
@@ -104,7 +104,8 @@ static void print_coverage(FILE *f, const struct merge_result *m)
 	if (open)
 		fprintf(f, " and %" PRIu64 " still open", open);
 	fprintf(f, ", runtime %" PRIu64 " of %" PRIu64 " events recorded)\n",
-		row(m, REC_C_RUNTIME_DELIVERED), row(m, REC_C_RUNTIME_EMITTED));
+		row(m, REC_C_RUNTIME_DELIVERED),
+		row(m, REC_C_RUNTIME_EMITTED) - row(m, REC_C_RUNTIME_FILTERED));
 }
 
 static void print_losses(FILE *f, const struct merge_result *m)

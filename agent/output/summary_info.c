@@ -93,6 +93,8 @@ static const char *first_unknown(const Ntff__NtraceInfo *info)
 {
 	if (info->cut)
 		return "the trace is a cut";
+	if (info->attached)
+		return "ntrace was attached to a program that ran already";
 	if (row(info, "runtime", "overwritten"))
 		return "the ring overwrote events";
 	return info->damage ? "the recording is damaged" : NULL;

@@ -232,9 +232,10 @@ static void print_model(FILE *f, const struct summary *s, const struct summary_m
 		m->on_device ? "nc_exec_running" : "nrt_execute");
 	fprintf(f, p->first_unknown ? "; which were first on a core is not known: %s\n" : "%s\n",
 		p->first_unknown ? p->first_unknown : "");
-	if (!p->first_unknown)
+	if (m->first.n)
 		print_executions(f, "the first on each core", &m->first);
-	print_executions(f, p->first_unknown ? "all" : "the rest", &m->rest);
+	if (m->rest.n)
+		print_executions(f, p->first_unknown ? "all" : "the rest", &m->rest);
 	if (m->failed) {
 		fprintf(f, "    %-32s %8" PRIu64, "failed, in neither", m->failed);
 		cell(f, m->failed_ns);

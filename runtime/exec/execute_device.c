@@ -267,6 +267,10 @@ static void say_lost(
 void device_say_errors(const struct execution *e, struct core_run *r)
 {
 	take_ring(r, DEVICE_RING_ERRORS, &r->errors);
+	if (r->errors.count) {
+		r->fault = r->errors.list[0].custom;
+		r->fault_step = r->errors.list[0].id;
+	}
 	for (uint32_t i = 0; i < r->errors.count && r->synced; i++)
 		say_error(e, r, &r->errors.list[i]);
 	say_lost(e, r, "errors", r->errors.lost);

@@ -349,10 +349,6 @@ static void consume_errors(const struct execution *e, struct core_run *r)
 	struct trace_span span = part_start(e, TRACE_CONSUME_ERROR_NOTIFICATIONS);
 
 	device_say_errors(e, r);
-	if (r->ended && r->status)
-		log_error(TAG, "Model '%s' on nc %u: core %u of nd%u reports status %d",
-			e->model->desc.name, e->model->nc, r->core->index, r->core->device->index,
-			(int)r->status);
 	trace_stop(&span, r->status, NULL, 0);
 }
 
@@ -383,6 +379,7 @@ static void finish(struct execution *e, NRT_STATUS status)
 		consume_output(e);
 	}
 	consume_collectives(e);
+	execution_say_failure(e, status);
 	trace_stop(&span, status, NULL, 0);
 }
 

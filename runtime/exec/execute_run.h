@@ -32,6 +32,8 @@ struct core_run {
 	NRT_STATUS status;
 	uint32_t notes; /* records of runs that were read, to be acknowledged */
 	struct core_notes errors, collectives;
+	uint32_t fault; /* enum vdev_core_fault of its first record of an error, 0: none */
+	uint32_t fault_step;
 	bool synced;
 	struct device_sync sync; /* when synced */
 	/* Of a clock that gained more on the host's than the reading can be wrong: the first record of the run, and
@@ -65,11 +67,16 @@ void device_take_notes(const struct execution *e, struct core_run *r);
 void device_take_sync(const struct execution *e, struct core_run *r);
 /* The events of a run whose core has a sync point: the core's change of model and the run. */
 void device_say_run(const struct execution *e, const struct core_run *r);
-/* An event for each record of the ring of errors. */
+/* An event for each record of the ring of errors; the first is the run's fault. */
 void device_say_errors(const struct execution *e, struct core_run *r);
 /* An event for each collective of the ring of the TopSP. */
 void device_say_collectives(const struct execution *e, struct core_run *r);
 /* Frees what was taken. */
 void device_drop_notes(struct core_run *r);
+
+/* ---- execute_failure.c -------------------------------------------------------------------- */
+
+/* Logs why it has this status, when its cores say so; nothing when it succeeded.  After device_say_errors. */
+void execution_say_failure(const struct execution *e, NRT_STATUS status);
 
 #endif

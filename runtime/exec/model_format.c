@@ -96,7 +96,7 @@ static const struct {
 	{"input", 0, 4, 4, line_input, "input NAME TYPE SHAPE"},
 	{"output", 0, 4, 4, line_output, "output NAME TYPE SHAPE"},
 	{"temp", 0, 4, 4, line_temp, "temp NAME TYPE SHAPE"},
-	{"step", 1, 4, 7, parser_step, "step ENGINE DURATION OPERATION [OPERAND...]"},
+	{"step", 1, 4, 13, parser_step, "step ENGINE DURATION OPERATION [OPERAND...]"},
 	{"semaphore", 2, 2, 2, parser_semaphore, "semaphore NAME"},
 	{"step", 2, 4, 13, parser_step,
 		"step UNIT DURATION OPERATION [OPERAND...] [wait SEMAPHORE VALUE] "

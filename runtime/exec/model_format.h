@@ -68,6 +68,9 @@ struct model_place {
 struct vdev_program *model_program(
 	const struct model_desc *m, const struct model_place *place, size_t *ret_bytes);
 
+/* A fault's name in model texts, by its number (enum vdev_core_fault); NULL for an unknown one. */
+const char *model_fault_name(uint32_t fault);
+
 /* Bytes of an element; 0 for an unknown type. */
 uint32_t model_dtype_bytes(nrt_dtype_t dtype);
 

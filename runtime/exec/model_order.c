@@ -89,8 +89,8 @@ int parser_check_order(struct parser *p)
 		return 0;
 	p->error->line = p->m->lines[stuck];
 	return parser_bad(p,
-		"the step waits for ever: nothing that can run brings '%.64s' above %llu of %u",
-		p->semaphores[p->m->steps[stuck].wait],
-		(unsigned long long)o.posted[p->m->steps[stuck].wait],
-		p->m->steps[stuck].wait_value);
+		"the step waits for ever: it needs '%.64s' at %u, and the steps that can run bring "
+		"it to %llu",
+		p->semaphores[p->m->steps[stuck].wait], p->m->steps[stuck].wait_value,
+		(unsigned long long)o.posted[p->m->steps[stuck].wait]);
 }

@@ -83,6 +83,19 @@ static const char *fault_name(size_t i)
 	return faults[i].name;
 }
 
+const char *model_fault_name(uint32_t fault)
+{
+	for (size_t i = 0; i < FAULT_COUNT; i++)
+		if (faults[i].fault == fault)
+			return faults[i].name;
+	return NULL;
+}
+
+static int needs_version_2(struct parser *p, const char *word)
+{
+	return parser_bad(p, "'%.64s' needs `ntrace-model 2` in the first line", word);
+}
+
 /* ---- operands ----------------------------------------------------------------------------- */
 
 /* An operand that is read (the last one is written): with version 1 only after a step that wrote it. */
@@ -242,6 +255,11 @@ static bool is_collective(const struct vdev_instruction *step)
 	       step->op == VDEV_OP_ALL_REDUCE;
 }
 
+static bool is_clause(const char *word)
+{
+	return !strcmp(word, "wait") || !strcmp(word, "post");
+}
+
 /* Are there as many words as operation i has operands?  Version 2 may have more behind them. */
 static int check_operand_count(struct parser *p, size_t i)
 {
@@ -249,6 +267,8 @@ static int check_operand_count(struct parser *p, size_t i)
 
 	if (p->word_count == want || (p->word_count > want && p->m->version > 1))
 		return 0;
+	if (p->word_count > want && is_clause(p->words[want]))
+		return needs_version_2(p, p->words[want]);
 	if (ops[i].op == VDEV_OP_FAULT)
 		return parser_bad(p, "which fault?  It stands behind the word: fault NAME");
 	return parser_bad(p, "%s takes %u operands", ops[i].name, ops[i].operands);
@@ -259,9 +279,11 @@ static int parse_op(struct parser *p, struct vdev_instruction *step)
 	size_t count = p->m->version == 1 ? OPS_VERSION_1 : OP_COUNT, i = 0;
 	int rc;
 
-	while (i < count && strcmp(ops[i].name, p->words[3]) != 0)
+	while (i < OP_COUNT && strcmp(ops[i].name, p->words[3]) != 0)
 		i++;
-	if (i == count)
+	if (i >= count && i < OP_COUNT)
+		return needs_version_2(p, p->words[3]);
+	if (i == OP_COUNT)
 		return parser_unknown(p, p->words[3], "an operation", op_name, count);
 	step->op = (uint8_t)ops[i].op;
 	if (!(ops[i].where & kind_of(step->unit)))
@@ -279,10 +301,10 @@ static int parse_unit(struct parser *p, uint8_t *ret)
 {
 	size_t count = p->m->version == 1 ? UNITS_VERSION_1 : VDEV_UNITS;
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < VDEV_UNITS; i++)
 		if (units[i] && !strcmp(units[i], p->words[1])) {
 			*ret = (uint8_t)i;
-			return 0;
+			return i < count ? 0 : needs_version_2(p, p->words[1]);
 		}
 	return parser_unknown(
 		p, p->words[1], p->m->version == 1 ? "an engine" : "a unit", unit_name, count);

@@ -246,6 +246,7 @@ static void add_header(Ntff__NtraceInfo *m, const struct session *l)
 	m->kernel = text(h->kernel);
 	m->virtual_device = l->is_virtual;
 	m->simulated = l->is_simulated;
+	m->attached = l->has_header && h->attached;
 	m->hooks = (char **)h->hooks;
 	while (h->hooks && h->hooks[m->n_hooks])
 		m->n_hooks++;

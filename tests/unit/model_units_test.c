@@ -126,12 +126,13 @@ TEST("model 2: what is wrong is refused with its line and a reason", "[model]")
 		{HEAD DONE "step ACT 1ns nop wait t 1\n", 9, "all posts add up to 0"},
 		/* enough posts, and none that comes */
 		{HEAD DONE "step ACT 1ns nop wait s 1 post s\n", 9,
-			"waits for ever: nothing that can run brings 's' above 0 of 1"},
+			"waits for ever: it needs 's' at 1, and the steps that can run bring it to "
+			"0"},
 		{HEAD DONE "step ACT 1ns nop wait s 1 post t\nstep SP 1ns nop wait t 1 post s\n", 9,
 			"waits for ever"},
 		{HEAD DONE "step SP 1ns nop post s\nstep ACT 1ns nop wait s 2\nstep ACT 1ns nop "
 			   "post s\n",
-			10, "brings 's' above 1 of 2"},
+			10, "needs 's' at 2, and the steps that can run bring it to 1"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

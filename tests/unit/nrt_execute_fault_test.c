@@ -307,10 +307,10 @@ TEST("nrt trace: a run of a core whose clock is fast begins within its call",
 #define RING_RECORDS 4096 /* of each ring */
 
 #define BARRIERS (RING_RECORDS / 2 + 52) /* two records each */
-#define LONG_RUNS 1
+#define FULL_RUNS 1
 
 /* Its ring goes round in each run, while the run goes on. */
-static int long_runs(void)
+static int full_rings(void)
 {
 	_cleanup_free_ char *text = malloc(64 + 32 * BARRIERS);
 	nrt_tensor_set_t *none = NULL;
@@ -323,7 +323,7 @@ static int long_runs(void)
 		at += sprintf(at, "step TOPSP 50us barrier\n");
 	WANT_STATUS(lib.nrt_load(text, strlen(text), 0, -1, &m), 0);
 	WANT_STATUS(lib.nrt_allocate_tensor_set(&none), 0);
-	for (int i = 0; i < LONG_RUNS; i++)
+	for (int i = 0; i < FULL_RUNS; i++)
 		WANT_STATUS(lib.nrt_execute(m, none, none), 0);
 	return 0;
 }
@@ -332,8 +332,8 @@ static int check_long(void *arg)
 {
 	setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);
 	agent_ring_capacity = 16384;
-	WANT(record(arg, long_runs) == 0);
-	WANT(count_of(TRACE_CC_EXEC_BARRIER, TRACE_START) == LONG_RUNS * BARRIERS);
+	WANT(record(arg, full_rings) == 0);
+	WANT(count_of(TRACE_CC_EXEC_BARRIER, TRACE_START) == FULL_RUNS * BARRIERS);
 	WANT(count_of(TRACE_HW_NOTIFY, TRACE_INSTANT) == 0);
 	return 0;
 }

@@ -122,6 +122,44 @@ TEST("summary: where a ring overwrote events the first executions are not known"
 	fx_free(&fx);
 }
 
+TEST("summary: of a program that ran before ntrace was attached the first executions are not known",
+	"[summary]")
+{
+	struct rec_header_info info = {.producer = "ntrace test", .attached = true};
+	struct fixture fx;
+	struct summary s;
+
+	REQUIRE(fx_open_bare(&fx));
+	fx_header(&fx, &info);
+	fx_clock(&fx, 100, 0);
+	fx_process(&fx, FX_SOURCE, FX_PID);
+	execute(&fx, 1, 2000, 2900, 0);
+	execute(&fx, 2, 3000, 3100, 0);
+	fx_records(&fx, FX_SOURCE);
+	REQUIRE_EQ(sum(&fx, &s), 0);
+	check_withheld(&s, 2, "ntrace was attached to a program that ran already");
+	summary_free(&s);
+	fx_free(&fx);
+}
+
+TEST("summary: a model whose executions all failed has one row", "[summary]")
+{
+	struct fixture fx;
+	struct summary s;
+
+	REQUIRE(fx_open(&fx));
+	execute(&fx, 1, 1000, 1010, 1002);
+	fx_records(&fx, FX_SOURCE);
+	REQUIRE_EQ(sum(&fx, &s), 0);
+	CHECK(sum_says(
+		&s, "nrt_execute\n    failed, in neither                      1       10 ns"));
+	char *text = sum_print(&s, summary_print_text);
+	CHECK(text && !strstr(text, "the first on each core") && !strstr(text, "the rest"));
+	free(text);
+	summary_free(&s);
+	fx_free(&fx);
+}
+
 TEST("summary: the device runs of all processes are blind, as one sum", "[summary]")
 {
 	struct fixture fx;
