@@ -315,8 +315,7 @@ static void publish(const struct load *l, struct nrt_model *m)
 {
 	if (!m)
 		return;
-	object_publish(&m->object, OBJECT_MODEL, model_destroy);
-	*l->model = m;
+	*l->model = object_publish(&m->object, OBJECT_MODEL, model_destroy);
 }
 
 NRT_STATUS nrt_load(

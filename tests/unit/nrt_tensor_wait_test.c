@@ -33,6 +33,16 @@ static int begin(const struct place *p)
 	return 0;
 }
 
+/* What the handle stands for.  The table has a reference. */
+static struct nrt_tensor *inside(const nrt_tensor_t *handle)
+{
+	struct object *o = NULL;
+
+	if (object_get(handle, OBJECT_TENSOR, &o) == NRT_SUCCESS)
+		object_put(o);
+	return (struct nrt_tensor *)o;
+}
+
 /* ---- events ------------------------------------------------------------------------------- */
 
 static int batch_events(void *arg)
@@ -198,7 +208,7 @@ static int waits(nrt_tensor_t *t, bool exec_writes, NRT_STATUS (*call)(nrt_tenso
 	json_t *data = NULL;
 	pthread_t thread;
 
-	tensor_use_begin((struct nrt_tensor *)t, exec_writes, &use);
+	tensor_use_begin(inside(t), exec_writes, &use);
 	WANT(pthread_create(&thread, NULL, run_job, &j) == 0);
 	WANT(program_until(someone_waits, &data, 10));
 	WANT(number(data, "pending_writer_count") == exec_writes);
@@ -232,7 +242,7 @@ static int blocked(void *arg)
 
 	/* None of these is in the way. */
 	json_decref(fetch());
-	tensor_use_begin((struct nrt_tensor *)t, false, &use);
+	tensor_use_begin(inside(t), false, &use);
 	WANT_STATUS(read_it(t), 0);
 	WANT_STATUS(read_it(whole), 0);
 	WANT_STATUS(write_it(other), 0);
@@ -258,7 +268,7 @@ static int held(void *arg)
 
 	WANT(begin(p) == 0);
 	WANT_STATUS(lib.nrt_tensor_allocate(DEVICE, 1, 64, "t", &t), 0);
-	tensor_use_begin((struct nrt_tensor *)t, true, &use);
+	tensor_use_begin(inside(t), true, &use);
 	WANT_STATUS(lib.nrt_tensor_attach_buffer(t, buffer, 64), 0);
 	WANT_STATUS(write_it(t), 0); /* other memory */
 	WANT(!strcmp(buffer, "written"));
@@ -290,7 +300,7 @@ static int counted(void *arg)
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, 0, 0), 0);
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, 0, 1), NRT_TIMEOUT);
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, 2000, 1), NRT_TIMEOUT);
-	tensor_completed((struct nrt_tensor *)t);
+	tensor_completed(inside(t));
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, 0, 1), 0);
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, -1, 1), 0);
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, INT64_MAX, 1), 0);
@@ -299,8 +309,8 @@ static int counted(void *arg)
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, 0, 1), NRT_TIMEOUT);
 	j.tensor = t;
 	WANT(pthread_create(&thread, NULL, run_job, &j) == 0);
-	tensor_completed((struct nrt_tensor *)t);
-	tensor_completed((struct nrt_tensor *)t);
+	tensor_completed(inside(t));
+	tensor_completed(inside(t));
 	WANT(pthread_join(thread, NULL) == 0);
 	WANT_STATUS(j.status, 0);
 	lib.nrt_close();
@@ -362,9 +372,9 @@ static int warned(void *arg)
 
 	WANT(begin(p) == 0);
 	WANT_STATUS(lib.nrt_tensor_allocate(HOST, 0, 8, "slow", &t), 0);
-	args[1] = t;
+	args[1] = inside(t);
 	WANT(pthread_create(&thread, NULL, complete_soon, args) == 0);
-	WANT_STATUS(tensor_wait_completed((struct nrt_tensor *)t, -1, 1, 1), 0);
+	WANT_STATUS(tensor_wait_completed(inside(t), -1, 1, 1), 0);
 	WANT(pthread_join(thread, NULL) == 0);
 	WANT(said(p, "Tensor 'slow': still waiting for completion 1, it has 0"));
 	lib.nrt_close();
