@@ -5,6 +5,9 @@
  *
  * Executions are played by the test, on the runtime that is linked into it.
  */
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "runtime/exec/tensor.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/nrt_init_fixture.h"
@@ -257,6 +260,147 @@ static int blocked(void *arg)
 
 DEVICE_TEST("tensor: a transfer waits for the executions that it would disturb, and for no others",
 	blocked, two_cores)
+
+/* An execution on a thread of its own: it says what was in the tensor when it began to run. */
+struct late_execution {
+	struct tensor_use use;
+	const char *bytes;
+	char seen[8];
+	_Atomic pid_t thread;
+	atomic_bool ended;
+};
+
+static void *run_late(void *arg)
+{
+	struct late_execution *e = arg;
+
+	atomic_store(&e->thread, gettid());
+	tensor_uses_run(&e->use, 1, false);
+	memcpy(e->seen, e->bytes, sizeof(e->seen));
+	tensor_use_end(&e->use);
+	atomic_store(&e->ended, true);
+	return NULL;
+}
+
+/* Has it ended, or does it sleep? */
+static bool is_late(void *arg)
+{
+	struct late_execution *e = arg;
+	char path[64], state = 0;
+	FILE *f;
+
+	if (atomic_load(&e->ended))
+		return true;
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", atomic_load(&e->thread));
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (f)
+		fclose(f);
+	return state == 'S';
+}
+
+/* The first runs, a transfer waits for it, another execution comes. */
+static int in_order(void *arg)
+{
+	struct job_of_thread j = {.call = write_it, .status = 99};
+	struct late_execution late = {0};
+	struct tensor_use first, idle, third;
+	json_t *data = NULL;
+	pthread_t writer, executor;
+	nrt_tensor_t *t;
+
+	WANT(begin(arg) == 0);
+	WANT_STATUS(lib.nrt_tensor_allocate(HOST, 0, 16, "t", &t), 0);
+	j.tensor = t;
+	late.bytes = lib.nrt_tensor_get_va(t);
+	tensor_use_begin(inside(t), false, &first);
+	tensor_uses_run(&first, 1, false);
+	WANT(pthread_create(&writer, NULL, run_job, &j) == 0);
+	WANT(program_until(someone_waits, &data, 10));
+	json_decref(data);
+	tensor_use_begin(inside(t), false, &late.use);
+	WANT(pthread_create(&executor, NULL, run_late, &late) == 0);
+	WANT(program_until(is_late, &late, 10));
+	WANT(!atomic_load(&late.ended)); /* the transfer was before it */
+
+	/* Whoever meets others passes; they would wait for him. */
+	tensor_use_begin(inside(t), false, &third);
+	tensor_uses_run(&third, 1, true);
+	tensor_use_end(&third);
+	tensor_use_end(&first);
+	WANT(pthread_join(writer, NULL) == 0);
+	WANT(pthread_join(executor, NULL) == 0);
+	WANT_STATUS(j.status, 0);
+	WANT(!strcmp(late.seen, "written"));
+
+	/* A transfer that waits for one that does not run yet lets others pass. */
+	tensor_use_begin(inside(t), false, &idle);
+	WANT(pthread_create(&writer, NULL, run_job, &j) == 0);
+	WANT(program_until(someone_waits, &data, 10));
+	json_decref(data);
+	tensor_use_begin(inside(t), false, &third);
+	tensor_uses_run(&third, 1, false);
+	tensor_use_end(&third);
+	tensor_use_end(&idle);
+	WANT(pthread_join(writer, NULL) == 0);
+	lib.nrt_close();
+	return 0;
+}
+
+DEVICE_TEST("tensor: executions and transfers go on in the order in which they came", in_order,
+	two_cores)
+
+/* Two threads that execute, and have the bytes between them all the time. */
+struct executors {
+	nrt_model_t *model;
+	nrt_tensor_set_t *in, *out;
+	_Atomic uint32_t runs;
+	atomic_bool stop;
+};
+
+static void *execute_on(void *arg)
+{
+	struct executors *e = arg;
+
+	while (!atomic_load(&e->stop) && atomic_fetch_add(&e->runs, 1) < 1000)
+		if (lib.nrt_execute(e->model, e->in, e->out))
+			return NULL;
+	return NULL;
+}
+
+static int not_starved(void *arg)
+{
+	static const char text[] = "ntrace-model 1\nname slow_copy\ninput a int8 8\n"
+				   "output c int8 8\nstep PE 2ms copy a c\n";
+	struct executors e = {0};
+	nrt_tensor_t *a, *c;
+	pthread_t threads[2];
+
+	WANT(begin(arg) == 0);
+	WANT_STATUS(lib.nrt_load(text, strlen(text), 0, -1, &e.model), 0);
+	WANT_STATUS(lib.nrt_tensor_allocate(DEVICE, 0, 8, "a", &a), 0);
+	WANT_STATUS(lib.nrt_tensor_allocate(DEVICE, 0, 8, "c", &c), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&e.in), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&e.out), 0);
+	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(e.in, "a", a), 0);
+	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(e.out, "c", c), 0);
+	for (int i = 0; i < 2; i++)
+		WANT(pthread_create(&threads[i], NULL, execute_on, &e) == 0);
+	for (int i = 0; i < 10; i++) {
+		WANT_STATUS(write_it(a), 0);
+		WANT_STATUS(read_it(c), 0);
+	}
+	WANT(atomic_load(&e.runs) < 500); /* 2 for each, if threads were not preempted */
+	atomic_store(&e.stop, true);
+	for (int i = 0; i < 2; i++)
+		WANT(pthread_join(threads[i], NULL) == 0);
+	lib.nrt_close();
+	return 0;
+}
+
+DEVICE_TEST("tensor: threads that execute all the time do not keep a transfer waiting", not_starved,
+	two_cores)
 
 /* An execution in progress keeps what it works on. */
 static int held(void *arg)
