@@ -104,7 +104,7 @@ void device_take_notes(const struct execution *e, struct core_run *r)
 	struct vdev_notification note;
 
 	while (!r->ended && notify_next(&r->core->rings[DEVICE_RING_RUNS], &note)) {
-		r->notes++;
+		r->ends += note.subtype == VDEV_NOTE_END;
 		if (note.id == (uint16_t)e->id)
 			take_note(r, &note);
 	}
