@@ -2,8 +2,9 @@
 /*
  * collectives.c - what several workers do together, as far as one worker can do it.
  *
- * There is no network: with one worker a barrier is passed at once and a gathering is a copy; more
- * than one is refused.  Joining a communicator only checks who wants to, and tells the trace its number.
+ * There is no network.  Ranks meet in the collectives of a model that nrt_load_collectives loads; joining a
+ * communicator before that only checks who wants to, and tells the trace its number.  Outside of a model
+ * nobody meets: with one worker a barrier is passed at once and a gathering is a copy; more than one is refused.
  */
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 #include "runtime/trace/sys_trace.h"
+#include "runtime/vdev/vdev_abi.h"
 
 #define TAG "NRT"
 
@@ -26,9 +28,8 @@ static NRT_STATUS check_core(const char *call, int32_t vnc)
 	return NRT_INVALID;
 }
 
-/* Is this worker all that there are? */
-static NRT_STATUS check_alone(
-	const char *call, atomic_bool *said, int32_t vnc, uint32_t id, uint32_t count)
+/* Can there be this worker? */
+static NRT_STATUS check_worker(const char *call, int32_t vnc, uint32_t id, uint32_t count)
 {
 	NRT_STATUS status = check_core(call, vnc);
 
@@ -39,20 +40,32 @@ static NRT_STATUS check_alone(
 			"There is no worker %u of %u: they count from 0", id, count);
 		return NRT_INVALID;
 	}
-	if (count == 1)
+	if (count <= VDEV_MAX_RANKS)
 		return NRT_SUCCESS;
-	return absent_inside(
-		call, said, ABSENT_UNSUPPORTED "there are no collectives over several workers");
+	log_write(LOG_LEVEL_ERROR, TAG, call, "%u workers; at most %u work together here", count,
+		VDEV_MAX_RANKS);
+	return NRT_INVALID;
 }
 
-static NRT_STATUS join(
+/* Is this worker all that there are? */
+static NRT_STATUS check_alone(
 	const char *call, atomic_bool *said, int32_t vnc, uint32_t id, uint32_t count)
+{
+	NRT_STATUS status = check_worker(call, vnc, id, count);
+
+	if (status || count == 1)
+		return status;
+	return absent_inside(call, said,
+		ABSENT_UNSUPPORTED "several workers meet in the collectives of a model alone");
+}
+
+static NRT_STATUS join(const char *call, int32_t vnc, uint32_t id, uint32_t count)
 {
 	NRT_STATUS status = api_enter(call);
 
 	if (status)
 		return status;
-	status = check_alone(call, said, vnc, id, count);
+	status = check_worker(call, vnc, id, count);
 	if (!status)
 		sys_trace_set_worker((uint32_t)vnc, (int32_t)id);
 	api_leave();
@@ -61,24 +74,24 @@ static NRT_STATUS join(
 
 NRT_STATUS nrt_build_global_comm(int32_t vnc, uint32_t g_device_id, uint32_t g_device_count)
 {
-	static atomic_bool said;
-
-	return join(__func__, &said, vnc, g_device_id, g_device_count);
+	return join(__func__, vnc, g_device_id, g_device_count);
 }
 
 NRT_STATUS nrt_cc_global_comm_init(uint32_t vnc, uint32_t g_device_id, uint32_t g_device_count)
 {
-	static atomic_bool said;
-
-	return join(
-		__func__, &said, vnc > INT32_MAX ? -1 : (int32_t)vnc, g_device_id, g_device_count);
+	return join(__func__, vnc > INT32_MAX ? -1 : (int32_t)vnc, g_device_id, g_device_count);
 }
 
 NRT_STATUS nrt_barrier(int32_t vnc, uint32_t g_device_id, uint32_t g_device_count)
 {
 	static atomic_bool said;
+	NRT_STATUS status = api_enter(__func__);
 
-	return join(__func__, &said, vnc, g_device_id, g_device_count);
+	if (status)
+		return status;
+	status = check_alone(__func__, &said, vnc, g_device_id, g_device_count);
+	api_leave();
+	return status;
 }
 
 NRT_STATUS nrt_all_gather(int32_t vnc, uint32_t g_device_id, uint32_t g_device_count,

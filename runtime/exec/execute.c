@@ -124,13 +124,18 @@ struct execution *execution_new(
 	return e;
 }
 
+/* Ranks wait for each other on the device. */
+static bool meets(const struct nrt_model *m)
+{
+	return m->desc.collectives && m->place.ranks > 1;
+}
+
 static NRT_STATUS run_on_core(struct execution *e)
 {
 	pthread_mutex_t *lock = &e->model->core->lock;
 	NRT_STATUS status;
 
-	for (uint32_t i = 0; i < e->model->desc.tensor_count; i++)
-		tensor_use_runs(&e->uses[i]);
+	tensor_uses_run(e->uses, e->model->desc.tensor_count, meets(e->model));
 	pthread_mutex_lock(lock);
 	e->id = atomic_fetch_add(&last_exec_id, 1) + 1;
 	status = execution_run(e);

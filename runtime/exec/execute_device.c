@@ -104,7 +104,7 @@ void device_take_notes(const struct execution *e, struct core_run *r)
 	struct vdev_notification note;
 
 	while (!r->ended && notify_next(&r->core->rings[DEVICE_RING_RUNS], &note)) {
-		r->notes++;
+		r->ends += note.subtype == VDEV_NOTE_END;
 		if (note.id == (uint16_t)e->id)
 			take_note(r, &note);
 	}
@@ -158,12 +158,25 @@ static void correct(const struct execution *e, struct core_run *r)
 		r->begin = (struct device_sync){.clock.ps = first, .host.ns = e->starting_ns};
 }
 
+/* The events that have times of the device. */
+static bool somebody_wants_times(uint32_t nc)
+{
+	static const enum trace_type types[] = {TRACE_TIMESTAMP_SYNC, TRACE_DEVICE_EXEC,
+		TRACE_NC_MODEL_SWITCH, TRACE_CC_EXEC, TRACE_CC_EXEC_BARRIER, TRACE_NUM_ERR,
+		TRACE_HW_NOTIFY};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (trace_wanted(nc, types[i]))
+			return true;
+	return false;
+}
+
 void device_take_sync(const struct execution *e, struct core_run *r)
 {
 	struct trace_timestamp_sync payload;
 	int rc;
 
-	if (!trace_on())
+	if (!somebody_wants_times(e->model->nc))
 		return;
 	rc = read_clocks(r->core, &r->sync);
 	if (rc < 0) {

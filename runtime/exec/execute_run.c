@@ -335,7 +335,7 @@ static void acknowledge(const struct execution *e)
 
 	for (uint32_t i = 0; i < core_count(e); i++) {
 		const struct core_run *r = &e->runs[i];
-		int one = r->notes ? device_queue_ack(r->core, r->notes) : 0;
+		int one = r->ends ? device_queue_ack(r->core, r->ends) : 0;
 
 		rc = one < 0 ? one : rc;
 	}

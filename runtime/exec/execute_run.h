@@ -30,7 +30,7 @@ struct core_run {
 	uint64_t start_ps, end_ps;
 	uint64_t switch_ps[2]; /* the core's own change of model before it; 0: none */
 	NRT_STATUS status;
-	uint32_t notes; /* records of runs that were read, to be acknowledged */
+	uint32_t ends; /* runs whose end was read, also of earlier ones: to be acknowledged */
 	struct core_notes errors, collectives;
 	uint32_t fault; /* enum vdev_core_fault of its first record of an error, 0: none */
 	uint32_t fault_step;

@@ -17,6 +17,7 @@
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 #include "runtime/trace/payload.h"
+#include "runtime/trace/sys_trace.h"
 #include "runtime/trace/trace.h"
 
 #define TAG "NMGR"
@@ -315,8 +316,7 @@ static void publish(const struct load *l, struct nrt_model *m)
 {
 	if (!m)
 		return;
-	object_publish(&m->object, OBJECT_MODEL, model_destroy);
-	*l->model = m;
+	*l->model = object_publish(&m->object, OBJECT_MODEL, model_destroy);
 }
 
 NRT_STATUS nrt_load(
@@ -353,8 +353,10 @@ NRT_STATUS nrt_load_collectives(const void *neff_bytes, size_t size, int32_t vnc
 	status = begin_load(&l, &nc);
 	span = trace_start(nc, TRACE_CC_LOAD, &start, sizeof(start));
 	status = load(&l, nc, status, &m);
-	if (m)
+	if (m) {
 		stop.model_id = m->id;
+		sys_trace_set_worker(nc, (int32_t)ctx_device_id);
+	}
 	trace_stop(&span, status, &stop, sizeof(stop));
 	publish(&l, m);
 	api_leave();

@@ -22,6 +22,7 @@ struct parser {
 	bool written[VDEV_MAX_BINDINGS];      /* by a step, or by the program for inputs */
 	uint32_t declared[VDEV_MAX_BINDINGS]; /* line */
 	uint32_t read_at[VDEV_MAX_BINDINGS];  /* line of the first step that reads it, 0 = none */
+	uint64_t duration_ps;		      /* of all steps so far */
 	char semaphores[VDEV_MAX_SEMAPHORES][NRT_TENSOR_NAME_MAX];
 	char line[MODEL_MAX_LINE];
 	char *words[MODEL_MAX_WORDS];

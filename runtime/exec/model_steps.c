@@ -310,6 +310,20 @@ static int parse_unit(struct parser *p, uint8_t *ret)
 		p, p->words[1], p->m->version == 1 ? "an engine" : "a unit", unit_name, count);
 }
 
+/* All steps together have a limit, also those of units that work side by side. */
+static int parse_duration(struct parser *p, uint64_t *ret_ps)
+{
+	int rc = parser_duration(p, p->words[2], ret_ps);
+
+	if (rc < 0)
+		return rc;
+	if (*ret_ps > VDEV_EXEC_MAX_PS - p->duration_ps)
+		return parser_bad(
+			p, "with '%.64s' the steps are more than an hour together", p->words[2]);
+	p->duration_ps += *ret_ps;
+	return 0;
+}
+
 int parser_step(struct parser *p)
 {
 	struct vdev_instruction step = {.wait = VDEV_NO_SEMAPHORE,
@@ -323,7 +337,7 @@ int parser_step(struct parser *p)
 		return rc;
 	if (p->m->step_count == VDEV_MAX_INSTRUCTIONS)
 		return parser_bad(p, "more than %u steps", VDEV_MAX_INSTRUCTIONS);
-	rc = parser_duration(p, p->words[2], &step.duration_ps);
+	rc = parse_duration(p, &step.duration_ps);
 	if (rc == 0)
 		rc = parse_op(p, &step);
 	if (rc < 0)

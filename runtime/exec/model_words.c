@@ -12,7 +12,6 @@
 #include <string.h>
 
 #define MAX_TENSOR_BYTES (1ull << 40)
-#define MAX_STEP_PS (3600ull * 1000000000000ull) /* an hour */
 
 static const struct {
 	const char *name;
@@ -173,10 +172,10 @@ int parser_duration(struct parser *p, const char *text, uint64_t *ret_ps)
 	const char *at = text;
 	uint64_t n;
 
-	if (take_number(&at, MAX_STEP_PS, &n))
+	if (take_number(&at, VDEV_EXEC_MAX_PS, &n))
 		for (size_t i = 0; i < TIME_UNIT_COUNT; i++)
 			if (!strcmp(time_units[i].suffix, at)) {
-				if (n > MAX_STEP_PS / time_units[i].ps)
+				if (n > VDEV_EXEC_MAX_PS / time_units[i].ps)
 					return parser_bad(p, "'%.64s' is more than an hour", text);
 				*ret_ps = n * time_units[i].ps;
 				return 0;

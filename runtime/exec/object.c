@@ -11,12 +11,17 @@
 
 #define BUCKETS 1024u
 
+/* Handles are FIRST, FIRST + STEP and so on: in the gap between the addresses of programs and of the kernel. */
+#define FIRST 0x0100000000000010ull
+#define STEP 16u
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct object *buckets[BUCKETS];
+static uintptr_t next_handle = FIRST; /* under lock */
 
-static struct object **bucket_of(const void *handle)
+static struct object **bucket_of(uintptr_t handle)
 {
-	uint64_t h = (uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15ull;
+	uint64_t h = (uint64_t)handle * 0x9e3779b97f4a7c15ull;
 
 	return &buckets[h >> 54];
 }
@@ -24,24 +29,28 @@ static struct object **bucket_of(const void *handle)
 /* The link that points to the object, or NULL.  Under the lock. */
 static struct object **find(const void *handle, enum object_kind kind)
 {
-	struct object **link = bucket_of(handle);
+	struct object **link = bucket_of((uintptr_t)handle);
 
-	while (*link && *link != handle)
+	while (*link && (*link)->handle != (uintptr_t)handle)
 		link = &(*link)->next;
 	return *link && (*link)->kind == kind ? link : NULL;
 }
 
-void object_publish(struct object *o, enum object_kind kind, void (*destroy)(struct object *o))
+void *object_publish(struct object *o, enum object_kind kind, void (*destroy)(struct object *o))
 {
-	struct object **link = bucket_of(o);
+	struct object **link;
 
 	o->kind = kind;
 	o->destroy = destroy;
 	atomic_store(&o->refs, 1);
 	pthread_mutex_lock(&lock);
+	o->handle = next_handle;
+	next_handle += STEP;
+	link = bucket_of(o->handle);
 	o->next = *link;
 	*link = o;
 	pthread_mutex_unlock(&lock);
+	return object_handle(o);
 }
 
 static NRT_STATUS refuse(const char *call, const void *handle, enum object_kind kind)

@@ -2,9 +2,10 @@
 /*
  * object.h - handles that cannot crash us: every object a program holds is in one table.
  *
- * A handle is looked up before it is touched; what is not in the table, or of another kind, is refused.
- * A look-up takes a reference, so an object that another thread frees meanwhile stays until the
- * call is over.  Any thread.
+ * A handle is a number in the shape of a pointer, and is looked up; what is not in the table, or of another kind,
+ * is refused.  Numbers never come again, as addresses would: a handle that was freed is refused for ever.  They
+ * are no addresses that there can be, so a program's own pointer is never taken for one.  A look-up takes
+ * a reference, so an object that another thread frees meanwhile stays until the call is over.  Any thread.
  */
 #ifndef NTRACE_EXEC_OBJECT_H
 #define NTRACE_EXEC_OBJECT_H
@@ -21,11 +22,17 @@ struct object {
 	enum object_kind kind;
 	_Atomic uint32_t refs;
 	void (*destroy)(struct object *o); /* frees it; called without locks */
+	uintptr_t handle;		   /* for the program; 0: none */
 	struct object *next;		   /* of its bucket */
 };
 
-/* Enters a new object with one reference, which the table holds. */
-void object_publish(struct object *o, enum object_kind kind, void (*destroy)(struct object *o));
+/* Enters a new object with one reference, which the table holds.  Returns its handle. */
+void *object_publish(struct object *o, enum object_kind kind, void (*destroy)(struct object *o));
+
+static inline void *object_handle(const struct object *o)
+{
+	return (void *)o->handle; /* NOLINT(performance-no-int-to-ptr) */
+}
 
 /* Looks a handle up: NRT_INVALID when it is NULL, NRT_INVALID_HANDLE when it is none of that kind; both
  * are in the log, with the calling function's name. */

@@ -63,10 +63,9 @@ static struct tensor_view view_of(struct tensor_storage *s)
 	return (struct tensor_view){.storage = s, .size = s->size};
 }
 
-static void publish(struct nrt_tensor *t, struct nrt_tensor **ret)
+static void publish(struct nrt_tensor *t, nrt_tensor_t **ret)
 {
-	object_publish(&t->object, OBJECT_TENSOR, tensor_destroy);
-	*ret = t;
+	*ret = object_publish(&t->object, OBJECT_TENSOR, tensor_destroy);
 }
 
 static NRT_STATUS no_handle_place(const char *call)
@@ -97,7 +96,7 @@ static NRT_STATUS check_new(
 }
 
 static NRT_STATUS tensor_new(nrt_tensor_placement_t placement, int vnc, size_t size,
-	const char *name, struct nrt_tensor **ret)
+	const char *name, nrt_tensor_t **ret)
 {
 	const struct device_core *core = runtime_core(vnc);
 	struct trace_tensor payload = {.size = size};
@@ -148,7 +147,7 @@ NRT_STATUS nrt_tensor_allocate(nrt_tensor_placement_t placement, int vnc, size_t
 /* ---- slices ------------------------------------------------------------------------------- */
 
 static NRT_STATUS slice_new(struct nrt_tensor *source, uint64_t offset, uint64_t size,
-	const char *name, struct nrt_tensor **ret)
+	const char *name, nrt_tensor_t **ret)
 {
 	struct tensor_view view = tensor_view_get(source), part;
 	NRT_STATUS status = tensor_part(source, &view, offset, size, &part);

@@ -26,9 +26,9 @@ struct tensor_storage {
 	struct device_memory memory; /* placement DEVICE */
 	uint8_t *host;		     /* placement HOST */
 	bool attached;		     /* host is the program's */
-	pthread_mutex_t lock;
+	/* Under a lock of all storages: */
 	pthread_cond_t less_used;
-	struct tensor_use *uses; /* under lock: by executions */
+	struct tensor_use *uses;
 };
 
 /* The bytes of a tensor at one moment: [offset, offset + size) of the storage. */
@@ -68,20 +68,36 @@ static inline bool tensor_view_on_device(const struct tensor_view *v)
 	return v->storage && v->storage->placement == NRT_TENSOR_PLACEMENT_DEVICE;
 }
 
-/* An execution's hold on a tensor's bytes, from when it was asked for.  Until tensor_use_end, transfers that would
- * disturb it wait: writes for readers and writers, reads for writers.  Who is called back by a queue waits only
- * for executions that run, for what is queued may be queued behind the callback. */
+/*
+ * The hold that an execution or a transfer has on a tensor's bytes.  Those two wait for each other, in the order in
+ * which they came, where one of them writes what the other has: so neither begins in the midst of the other,
+ * and executions one after another do not keep a transfer waiting for ever.  An execution comes when it is asked for.
+ * Who is called back by a queue waits only for executions that run, for what is queued may be queued behind the
+ * callback.
+ */
 struct tensor_use {
-	struct tensor_view view; /* storage NULL: not begun, or nothing to use */
+	struct tensor_view view; /* with a reference; storage NULL: not begun, or nothing to use */
 	bool writes;
-	bool runs; /* under the storage's lock */
-	struct tensor_use *next;
+	bool moves;	  /* a transfer's */
+	bool called_back; /* a transfer's, of a callback */
+	/* Under the lock: */
+	bool runs; /* nobody is waited for any more */
+	uint64_t arrival;
+	struct tensor_use *other; /* of the same copy */
+	struct tensor_use *next;  /* of the storage */
 };
+/* An execution's: it has its place in the order, and waits for nobody yet. */
 void tensor_use_begin(struct nrt_tensor *t, bool writes, struct tensor_use *use);
-void tensor_use_runs(struct tensor_use *use); /* harmless on a zeroed one */
-void tensor_use_end(struct tensor_use *use);  /* harmless on a zeroed one, and twice */
-/* Waits for the executions that a transfer would disturb; with an event when there are any. */
-void tensor_wait_unused(const struct nrt_tensor *t, const struct tensor_view *v, bool writes);
+/* Waits for the transfers that came before.  Before the core's lock is taken.  meets: the execution waits for
+ * others while it runs; it then passes transfers that still wait.  Zeroed uses are harmless. */
+void tensor_uses_run(struct tensor_use *uses, uint32_t count, bool meets);
+/* A transfer's, of bytes of t: waits for the executions that it would disturb; with an event when there are any. */
+void tensor_transfer_begin(const struct nrt_tensor *t, const struct tensor_view *v, bool writes,
+	struct tensor_use *use);
+void tensor_copy_begin(const struct nrt_tensor *src, const struct tensor_view *from,
+	const struct nrt_tensor *dst, const struct tensor_view *to, struct tensor_use uses[2]);
+/* Everybody's end; harmless on a zeroed one, and twice. */
+void tensor_use_end(struct tensor_use *use);
 
 /* ---- transfers: tensor_transfer.c --------------------------------------------------------- */
 

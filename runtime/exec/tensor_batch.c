@@ -81,19 +81,22 @@ static NRT_STATUS move(
 	const struct batches *b, const struct batch *row, const nrt_tensor_batch_op_t *op)
 {
 	struct tensor_view part = {row->view.storage, row->view.offset + op->offset, op->size};
+	struct tensor_use use = {0};
+	NRT_STATUS status = NRT_SUCCESS;
 
 	if (op->size == 0)
 		return NRT_SUCCESS;
 	if (!b->unsafe)
-		tensor_wait_unused(row->tensor, &part, b->writes);
+		tensor_transfer_begin(row->tensor, &part, b->writes, &use);
 	if (tensor_view_on_device(&part))
-		return memory_copy_of_batch(
+		status = memory_copy_of_batch(
 			&part.storage->memory, b->writes, part.offset, op->buffer, op->size);
-	if (b->writes)
-		memcpy(tensor_view_host(&part), op->buffer, op->size);
+	else if (b->writes) /* both sides may be the program's */
+		memmove(tensor_view_host(&part), op->buffer, op->size);
 	else
-		memcpy(op->buffer, tensor_view_host(&part), op->size);
-	return NRT_SUCCESS;
+		memmove(op->buffer, tensor_view_host(&part), op->size);
+	tensor_use_end(&use);
+	return status;
 }
 
 static NRT_STATUS move_rows(const struct batches *b, uint64_t first, uint64_t end)

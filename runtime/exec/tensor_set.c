@@ -75,8 +75,7 @@ NRT_STATUS nrt_allocate_tensor_set(nrt_tensor_set_t **result)
 	}
 	if (set) {
 		pthread_mutex_init(&set->lock, NULL);
-		object_publish(&set->object, OBJECT_SET, set_destroy);
-		*result = set;
+		*result = object_publish(&set->object, OBJECT_SET, set_destroy);
 	}
 	api_leave();
 	return status;
@@ -178,7 +177,7 @@ NRT_STATUS nrt_get_tensor_from_tensor_set(
 		}
 	}
 	if (t) {
-		*tensor = t;
+		*tensor = object_handle(&t->object);
 		tensor_put(t);
 	}
 	api_leave();

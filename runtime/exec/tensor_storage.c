@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tensor_storage.c - what the bytes of tensors lie in: device memory, host memory of ours, memory of the
- * program; views of it; and executions that use them.
+ * program; views of it; and who uses them: executions and transfers.
  */
 #include "runtime/exec/tensor.h"
 
@@ -19,7 +19,6 @@ static void storage_destroy(struct tensor_storage *s)
 	if (!s->attached)
 		free(s->host);
 	pthread_cond_destroy(&s->less_used);
-	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
@@ -38,7 +37,6 @@ static struct tensor_storage *storage_new(nrt_tensor_placement_t placement, uint
 	atomic_init(&s->refs, 1);
 	s->placement = placement;
 	s->size = size;
-	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->less_used, NULL);
 	return s;
 }
@@ -113,31 +111,97 @@ uint8_t *tensor_view_host(const struct tensor_view *v)
 	return v->storage && v->storage->host ? v->storage->host + v->offset : NULL;
 }
 
-/* ---- uses by executions ------------------------------------------------------------------- */
+/* ---- uses --------------------------------------------------------------------------------- */
+
+/* One lock for the uses of all storages: whom a copy waits for is a question about two of them. */
+static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t last_arrival;
+
+/* The use has its view, with a reference.  Under the lock, as all that follows. */
+static void enter(struct tensor_use *u)
+{
+	struct tensor_storage *s = u->view.storage;
+
+	u->arrival = ++last_arrival;
+	u->next = s->uses;
+	s->uses = u;
+}
+
+/* An execution and a transfer that must not go on at the same time.  Who meets his like has other locks, or
+ * none. */
+static bool disturb(const struct tensor_use *a, const struct tensor_use *b)
+{
+	return a->moves != b->moves && (a->writes || b->writes) &&
+	       a->view.offset < b->view.offset + b->view.size &&
+	       b->view.offset < a->view.offset + a->view.size;
+}
+
+/* Must the transfer wait for the execution's use? */
+static bool holds_off(const struct tensor_use *execution, const struct tensor_use *transfer)
+{
+	return disturb(execution, transfer) &&
+	       (execution->runs ||
+		       (!transfer->called_back && execution->arrival < transfer->arrival));
+}
+
+/* Does the transfer wait for an execution that does not run yet? */
+static bool waits_for_idle(const struct tensor_use *transfer)
+{
+	for (const struct tensor_use *u = transfer->view.storage->uses; u; u = u->next)
+		if (!u->runs && holds_off(u, transfer))
+			return true;
+	return false;
+}
+
+/*
+ * Must the execution wait for the transfer?  For one that is on its way always.  One that waits goes first when it
+ * came first, or executions that follow each other would keep it waiting for ever.  But when it waits for
+ * an execution that does not run yet, that one may have to wait for this one: for its place in a queue, or
+ * for a rank.
+ */
+static bool goes_first(
+	const struct tensor_use *transfer, const struct tensor_use *execution, bool meets)
+{
+	if (!disturb(transfer, execution))
+		return false;
+	if (transfer->runs)
+		return true;
+	return !meets && transfer->arrival < execution->arrival && !waits_for_idle(transfer) &&
+	       !(transfer->other && waits_for_idle(transfer->other));
+}
+
+/* The first of the uses that must wait; NULL: none. */
+static struct tensor_use *find_waiting(struct tensor_use *uses, uint32_t count, bool meets)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (uses[i].view.storage)
+			for (const struct tensor_use *u = uses[i].view.storage->uses; u;
+				u = u->next)
+				if (goes_first(u, &uses[i], meets))
+					return &uses[i];
+	return NULL;
+}
 
 void tensor_use_begin(struct nrt_tensor *t, bool writes, struct tensor_use *use)
 {
-	struct tensor_storage *s;
-
 	*use = (struct tensor_use){.view = tensor_view_get(t), .writes = writes};
-	s = use->view.storage;
-	if (!s)
+	if (!use->view.storage)
 		return;
-	pthread_mutex_lock(&s->lock);
-	use->next = s->uses;
-	s->uses = use;
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_lock(&uses_lock);
+	enter(use);
+	pthread_mutex_unlock(&uses_lock);
 }
 
-void tensor_use_runs(struct tensor_use *use)
+void tensor_uses_run(struct tensor_use *uses, uint32_t count, bool meets)
 {
-	struct tensor_storage *s = use->view.storage;
+	const struct tensor_use *waiting;
 
-	if (!s)
-		return;
-	pthread_mutex_lock(&s->lock);
-	use->runs = true;
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_lock(&uses_lock);
+	while ((waiting = find_waiting(uses, count, meets)) != NULL)
+		pthread_cond_wait(&waiting->view.storage->less_used, &uses_lock);
+	for (uint32_t i = 0; i < count; i++)
+		uses[i].runs = true;
+	pthread_mutex_unlock(&uses_lock);
 }
 
 void tensor_use_end(struct tensor_use *use)
@@ -147,47 +211,80 @@ void tensor_use_end(struct tensor_use *use)
 
 	if (!s)
 		return;
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&uses_lock);
 	for (link = &s->uses; *link != use;)
 		link = &(*link)->next;
 	*link = use->next;
+	if (use->other)
+		use->other->other = NULL;
 	pthread_cond_broadcast(&s->less_used);
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&uses_lock);
 	tensor_view_put(&use->view);
 }
 
-/* Counts the uses that a transfer would disturb.  Under the storage's lock. */
-static bool disturbs(const struct tensor_view *v, bool writes, struct trace_tensor_block *count)
-{
-	bool called_back = work_queue_tells();
+/* ---- transfers ---------------------------------------------------------------------------- */
 
+/* Counts the executions that hold the transfer off. */
+static bool is_held_off(const struct tensor_use *transfer, struct trace_tensor_block *count)
+{
 	count->pending_reader_count = count->pending_writer_count = 0;
-	for (const struct tensor_use *u = v->storage->uses; u; u = u->next) {
-		if (u->view.offset >= v->offset + v->size ||
-			v->offset >= u->view.offset + u->view.size || (called_back && !u->runs))
-			continue;
-		if (u->writes)
-			count->pending_writer_count++;
-		else if (writes)
-			count->pending_reader_count++;
-	}
+	for (const struct tensor_use *u = transfer->view.storage->uses; u; u = u->next)
+		if (holds_off(u, transfer)) {
+			if (u->writes)
+				count->pending_writer_count++;
+			else
+				count->pending_reader_count++;
+		}
 	return count->pending_reader_count || count->pending_writer_count;
 }
 
-void tensor_wait_unused(const struct nrt_tensor *t, const struct tensor_view *v, bool writes)
+/* True when it did not have to wait. */
+static bool await_turn(const struct nrt_tensor *t, const struct tensor_use *use)
 {
 	struct trace_tensor_block payload = {.tensor_id = t->id};
-	struct tensor_storage *s = v->storage;
+	struct tensor_storage *s = use->view.storage;
 	struct trace_span span;
 
-	if (!s)
-		return;
-	pthread_mutex_lock(&s->lock);
-	if (disturbs(v, writes, &payload)) {
-		span = trace_start(t->nc, TRACE_TENSOR_BLOCK_WHILE_EXEC, &payload, sizeof(payload));
-		while (disturbs(v, writes, &payload))
-			pthread_cond_wait(&s->less_used, &s->lock);
-		trace_stop(&span, NRT_SUCCESS, NULL, 0);
-	}
-	pthread_mutex_unlock(&s->lock);
+	if (!is_held_off(use, &payload))
+		return true;
+	span = trace_start(t->nc, TRACE_TENSOR_BLOCK_WHILE_EXEC, &payload, sizeof(payload));
+	while (is_held_off(use, &payload))
+		pthread_cond_wait(&s->less_used, &uses_lock);
+	trace_stop(&span, NRT_SUCCESS, NULL, 0);
+	return false;
+}
+
+static struct tensor_use transfer_of(const struct tensor_view *v, bool writes)
+{
+	atomic_fetch_add_explicit(&v->storage->refs, 1, memory_order_relaxed);
+	return (struct tensor_use){
+		.view = *v, .writes = writes, .moves = true, .called_back = work_queue_tells()};
+}
+
+void tensor_transfer_begin(const struct nrt_tensor *t, const struct tensor_view *v, bool writes,
+	struct tensor_use *use)
+{
+	*use = transfer_of(v, writes);
+	pthread_mutex_lock(&uses_lock);
+	enter(use);
+	(void)await_turn(t, use);
+	use->runs = true;
+	pthread_mutex_unlock(&uses_lock);
+}
+
+void tensor_copy_begin(const struct nrt_tensor *src, const struct tensor_view *from,
+	const struct nrt_tensor *dst, const struct tensor_view *to, struct tensor_use uses[2])
+{
+	uses[0] = transfer_of(from, false);
+	uses[1] = transfer_of(to, true);
+	uses[0].other = &uses[1];
+	uses[1].other = &uses[0];
+	pthread_mutex_lock(&uses_lock);
+	enter(&uses[0]);
+	enter(&uses[1]);
+	do
+		(void)await_turn(src, &uses[0]);
+	while (!await_turn(dst, &uses[1])); /* meanwhile there may be one at the source */
+	uses[0].runs = uses[1].runs = true;
+	pthread_mutex_unlock(&uses_lock);
 }

@@ -46,7 +46,7 @@ static NRT_STATUS copy_out(const struct tensor_view *v, void *buf)
 {
 	if (tensor_view_on_device(v))
 		return memory_copy_out(&v->storage->memory, v->offset, buf, v->size);
-	memcpy(buf, tensor_view_host(v), v->size);
+	memmove(buf, tensor_view_host(v), v->size); /* both may be the program's */
 	return NRT_SUCCESS;
 }
 
@@ -54,7 +54,7 @@ static NRT_STATUS copy_in(const struct tensor_view *v, const void *buf)
 {
 	if (tensor_view_on_device(v))
 		return memory_copy_in(&v->storage->memory, v->offset, buf, v->size);
-	memcpy(tensor_view_host(v), buf, v->size);
+	memmove(tensor_view_host(v), buf, v->size);
 	return NRT_SUCCESS;
 }
 
@@ -71,12 +71,14 @@ NRT_STATUS tensor_do_read(struct nrt_tensor *t, void *buf, uint64_t offset, uint
 	struct trace_span span = transfer_start(t, TRACE_TENSOR_READ, size);
 	struct tensor_view view = tensor_view_get(t), part;
 	NRT_STATUS status = check_buffer(buf);
+	struct tensor_use use;
 
 	if (!status)
 		status = tensor_part(t, &view, offset, size, &part);
 	if (!status && size) {
-		tensor_wait_unused(t, &part, false);
+		tensor_transfer_begin(t, &part, false, &use);
 		status = copy_out(&part, buf);
+		tensor_use_end(&use);
 	}
 	tensor_view_put(&view);
 	trace_stop(&span, status, NULL, 0);
@@ -88,12 +90,14 @@ NRT_STATUS tensor_do_write(struct nrt_tensor *t, const void *buf, uint64_t offse
 	struct trace_span span = transfer_start(t, TRACE_TENSOR_WRITE, size);
 	struct tensor_view view = tensor_view_get(t), part;
 	NRT_STATUS status = check_buffer(buf);
+	struct tensor_use use;
 
 	if (!status)
 		status = tensor_part(t, &view, offset, size, &part);
 	if (!status && size) {
-		tensor_wait_unused(t, &part, true);
+		tensor_transfer_begin(t, &part, true, &use);
 		status = copy_in(&part, buf);
+		tensor_use_end(&use);
 	}
 	tensor_view_put(&view);
 	trace_stop(&span, status, NULL, 0);
@@ -165,15 +169,17 @@ NRT_STATUS tensor_do_copy(struct nrt_tensor *src, uint64_t src_offset, struct nr
 	struct tensor_view from = tensor_view_get(src), to = tensor_view_get(dst);
 	struct tensor_view src_part, dst_part;
 	NRT_STATUS status = tensor_part(src, &from, src_offset, size, &src_part);
+	struct tensor_use uses[2];
 
 	if (!status)
 		status = tensor_part(dst, &to, dst_offset, size, &dst_part);
 	if (!status)
 		status = check_cores(&src_part, &dst_part);
 	if (!status && size) {
-		tensor_wait_unused(src, &src_part, false);
-		tensor_wait_unused(dst, &dst_part, true);
+		tensor_copy_begin(src, &src_part, dst, &dst_part, uses);
 		status = copy_bytes(&src_part, &dst_part);
+		tensor_use_end(&uses[1]);
+		tensor_use_end(&uses[0]);
 	}
 	tensor_view_put(&to);
 	tensor_view_put(&from);
@@ -206,13 +212,15 @@ static NRT_STATUS fill(struct nrt_tensor *t, uint64_t offset, uint8_t byte, uint
 {
 	struct tensor_view view = tensor_view_get(t), part;
 	NRT_STATUS status = tensor_part(t, &view, offset, size, &part);
+	struct tensor_use use;
 
 	if (!status && size) {
-		tensor_wait_unused(t, &part, true);
+		tensor_transfer_begin(t, &part, true, &use);
 		if (tensor_view_on_device(&part))
 			status = memory_fill(&part.storage->memory, part.offset, size, byte);
 		else
 			memset(tensor_view_host(&part), byte, size);
+		tensor_use_end(&use);
 	}
 	tensor_view_put(&view);
 	return status;

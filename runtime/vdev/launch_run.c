@@ -43,6 +43,7 @@ static int write_record(
 static void do_fault(struct run *r, uint32_t index, uint8_t number, uint64_t at_ps)
 {
 	const struct vdev_core_fault_row *row = vdev_core_fault_find(number);
+	struct vdev_ring *errors = core_ring(r, VDEV_NQ_TYPE_ERROR, 0);
 	const struct vdev_notification record = {
 		.id = (uint16_t)index,
 		.type_phase = row->record,
@@ -54,7 +55,8 @@ static void do_fault(struct run *r, uint32_t index, uint8_t number, uint64_t at_
 	if (!wait_until(r->core, at_ps))
 		return;
 	atomic_fetch_add(&r->core->device->vdev->counters.core_faults[number], 1);
-	write_record(r, core_ring(r, VDEV_NQ_TYPE_ERROR, 0), &record);
+	if (write_record(r, errors, &record) == -ENOBUFS) /* a fault cannot fail for a fault */
+		vdev_ring_write(errors, record, VDEV_RING_FORCE, &r->core->losses);
 	if (row->course != VDEV_FAULT_GOES_ON || !r->launch->status)
 		r->launch->status = row->status;
 	r->hangs = row->course == VDEV_FAULT_HANGS;

@@ -16,9 +16,6 @@
 #include "runtime/vdev/device.h"
 #include "runtime/vdev/vdev_abi.h"
 
-/* A run longer than an hour of device time is a mistake. */
-#define VDEV_EXEC_MAX_PS (3600ull * 1000000000000ull)
-
 struct vdev_bound {
 	struct vdev_memory *memory; /* a reference; NULL: unused binding */
 	uint8_t *data;

@@ -29,7 +29,7 @@ enum vdev_ring_full {
 	VDEV_RING_OVERWRITE, /* the oldest record; the new one has the hardware bit */
 	VDEV_RING_DROP,	     /* the new record; the next that fits has the software bit */
 	VDEV_RING_FAIL,	     /* the run that writes it */
-	VDEV_RING_FORCE,     /* as overwrite, with the bit: END of a run that failed so */
+	VDEV_RING_FORCE,     /* as overwrite: an ERROR, and the END of a run that failed so */
 };
 
 struct vdev_ring {

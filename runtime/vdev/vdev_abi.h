@@ -63,6 +63,8 @@
 #define VDEV_MAX_BINDINGS 256u
 #define VDEV_MAX_SEMAPHORES 256u
 #define VDEV_MAX_RANKS 64u
+/* Of all instructions of a program together: more than an hour of device time is a mistake. */
+#define VDEV_EXEC_MAX_PS (3600ull * 1000000000000ull)
 #define VDEV_NO_BINDING 0xffffffffu
 #define VDEV_NO_SEMAPHORE 0xffffu
 

@@ -3,12 +3,17 @@
  * nrt_execute_fault_test.c - executions in which the device fails: the status, the events, and the next
  * execution, which works.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/vdev/vdev_abi.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/nrt_records.h"
+#include "vmlinux/ioctl_table.h"
 
 /* ---- every fault -------------------------------------------------------------------------- */
 
@@ -300,6 +305,110 @@ TEST("nrt trace: a run of a core whose clock is fast begins within its call",
 	if (device_lacks())
 		SKIP(device_lacks());
 	with_device(check_fast_clock, options);
+}
+
+/* ---- what is asked of the device ---------------------------------------------------------- */
+
+#define QUIET_RUNS 10
+
+/* How often the clock is read in some runs with a capture of these types of events. */
+static long long clocks_read(const struct place *p, const struct job *j, const char *type)
+{
+	nrt_sys_trace_config_t *config = NULL;
+	const char **types = NULL;
+	size_t count = 0;
+	long long before;
+
+	if (lib.nrt_sys_trace_config_allocate(&config) ||
+		lib.nrt_sys_trace_get_event_types(&types, &count))
+		return -1;
+	for (size_t i = 0; i < count; i++)
+		(void)lib.nrt_sys_trace_config_set_capture_enabled_for_event_type(
+			config, types[i], !strcmp(types[i], type));
+	if (lib.nrt_sys_trace_start(config))
+		return -1;
+	before = virtual_device_stat(&p->device, "ioctl.BAR_READ");
+	for (int i = 0; i < QUIET_RUNS; i++)
+		if (job_run(j, 1.0f, 2.0f) != 0)
+			return -1;
+	if (lib.nrt_sys_trace_stop())
+		return -1;
+	lib.nrt_sys_trace_config_free(config);
+	return virtual_device_stat(&p->device, "ioctl.BAR_READ") - before;
+}
+
+static int read_for_whom(void *arg)
+{
+	struct job j;
+
+	setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);
+	WANT(enter(arg) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(job_open(&j, ADD_MODEL, 0) == 0);
+	WANT(clocks_read(arg, &j, "nrt_load") == 0);
+	WANT(clocks_read(arg, &j, "nrt_tensor_write") == 0);
+	WANT(clocks_read(arg, &j, "timestamp_sync_point") >= QUIET_RUNS);
+	WANT(clocks_read(arg, &j, "nc_exec_running") >= QUIET_RUNS);
+	WANT(clocks_read(arg, &j, "nrt_load") == 0);
+	lib.nrt_close();
+	return 0;
+}
+
+TEST("execute: the device's clock is read only for who wants its times", "[nrt][execute][vdev]")
+{
+	static const char *const options[] = {"--cores=2", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(read_for_whom, options);
+}
+
+/* As another process sees the queue of core 0: launches done, and acknowledged. */
+static int queue_of_core(const struct place *p, uint32_t *ret_done, uint32_t *ret_acknowledged)
+{
+	struct neuron_dma_queue_state tx = {0}, rx = {0};
+	struct neuron_dma_queue_get_state state = {.eng_id = VDEV_EXEC_ENGINE,
+		.qid = 0,
+		.tx = (uint64_t)(uintptr_t)&tx,
+		.rx = (uint64_t)(uintptr_t)&rx};
+	char path[640];
+	int fd, rc;
+
+	snprintf(path, sizeof(path), "%s/dev/neuron0", p->device.root);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	rc = fd < 0 ? -1 : ioctl(fd, NEURON_IOCTL_DMA_QUEUE_GET_STATE, &state);
+	if (fd >= 0)
+		close(fd);
+	*ret_done = rx.head_pointer;
+	*ret_acknowledged = rx.completion_head;
+	return rc;
+}
+
+static int acknowledged(void *arg)
+{
+	uint32_t done = 0, seen = 0;
+	struct job j;
+
+	setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);
+	WANT(enter(arg) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(job_open(&j, ADD_MODEL, 0) == 0);
+	for (uint32_t i = 1; i <= 3; i++) {
+		WANT(job_run(&j, 1.0f, 2.0f) == 0);
+		WANT(queue_of_core(arg, &done, &seen) == 0);
+		WANT(done == i && seen == i);
+	}
+	lib.nrt_close();
+	return 0;
+}
+
+TEST("execute: each run is acknowledged when it has been read", "[nrt][execute][vdev]")
+{
+	static const char *const options[] = {"--cores=2", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(acknowledged, options);
 }
 
 /* ---- rings -------------------------------------------------------------------------------- */

@@ -2,7 +2,9 @@
 /*
  * nrt_schedule_test.c - the queues of execution units: order, limits, handles, numbers, threads, the end.
  */
+#include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "tests/shim/shim.h"
@@ -444,6 +446,54 @@ static bool threads_are(void *count)
 {
 	return scratch_entries("/proc/self/task") == *(int *)count;
 }
+
+/* Do all threads but this one leave signals to the program's threads? */
+static bool threads_block(uint64_t signals)
+{
+	char path[64], line[256];
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *d;
+	unsigned others = 0;
+	bool all = tasks != NULL;
+
+	while (tasks && (d = readdir(tasks)) != NULL) {
+		unsigned long long blocked = 0;
+		FILE *f;
+
+		if (d->d_name[0] == '.' || atoi(d->d_name) == gettid())
+			continue;
+		(void)snprintf(path, sizeof(path), "/proc/self/task/%.16s/status", d->d_name);
+		f = fopen(path, "r");
+		while (f && fgets(line, sizeof(line), f))
+			(void)sscanf(line, "SigBlk: %llx", &blocked);
+		if (f)
+			fclose(f);
+		all &= (blocked & signals) == signals;
+		others++;
+	}
+	if (tasks)
+		closedir(tasks);
+	return all && others > 0;
+}
+
+static int signals_are_not_for_queues(void *arg)
+{
+	NRT_STATUS wrote = UNSET;
+	static char bytes[32];
+	nrta_seq_t seq;
+	struct job j;
+
+	WANT(up(arg) == 0);
+	WANT(job_open(&j, ADD_MODEL, 0) == 0);
+	WANT_STATUS(lib.nrta_tensor_write(j.a, bytes, 0, 32, 0, 0, &wrote, &seq), 0);
+	WANT(await(seq));
+	WANT(threads_block(1u << (SIGTERM - 1) | 1u << (SIGUSR1 - 1) | 1u << (SIGINT - 1)));
+	lib.nrt_close();
+	return 0;
+}
+
+QUEUE_TEST("schedule: the threads of queues take no signals of the program",
+	signals_are_not_for_queues, two_cores)
 
 static int closes_with_work(void *arg)
 {

@@ -441,18 +441,40 @@ static int worker(void *arg)
 	struct job j, k;
 
 	WANT(begin(arg, NULL) == 0);
-	WANT_STATUS(lib.nrt_build_global_comm(1, 0, 1), 0);
+	WANT_STATUS(lib.nrt_build_global_comm(1, 5, 8), 0);
 	WANT(job_open(&j, ADD_MODEL, 0) == 0);
 	WANT(job_open(&k, ADD_MODEL, 1) == 0);
 	events = fetch();
 	for (size_t i = 0; i < json_array_size(events); i++) {
 		const json_t *e = json_array_get(events, i);
 
-		WANT(number(e, "worker_gid") == (number(e, "nc_idx") == 1 ? 0 : -1));
+		WANT(number(e, "worker_gid") == (number(e, "nc_idx") == 1 ? 5 : -1));
 	}
 	json_decref(events);
 	return 0;
 }
+
+/* A rank is a worker, also when it has joined nothing before. */
+static int ranked(void *arg)
+{
+	nrt_model_t *m = NULL;
+	json_t *events;
+	struct job j;
+
+	setenv("NEURON_RT_ROOT_COMM_ID", "localhost:1", 1);
+	WANT(begin(arg, NULL) == 0);
+	WANT_STATUS(lib.nrt_load_collectives(COPY_MODEL, strlen(COPY_MODEL), 1, -1, 6, 8, &m), 0);
+	json_decref(fetch());
+	WANT(job_open(&j, ADD_MODEL, 1) == 0);
+	events = fetch();
+	WANT(json_array_size(events) > 0);
+	for (size_t i = 0; i < json_array_size(events); i++)
+		WANT(number(json_array_get(events, i), "worker_gid") == 6);
+	json_decref(events);
+	return 0;
+}
+
+DEVICE_TEST("sys_trace: a core that a rank is loaded on shows the rank's number", ranked, two_cores)
 
 DEVICE_TEST("sys_trace: a core that has joined a communicator shows its worker's number", worker,
 	two_cores)

@@ -99,6 +99,48 @@ static int bad_handles(void *arg)
 DEVICE_TEST("tensor: what is no tensor any more, or never was, is refused by every call",
 	bad_handles, two_cores)
 
+/* Handles of all kinds are freed, and twice as many of that kind made afterwards. */
+static int freed_handles(void *arg)
+{
+	enum { FREED = 64, MADE = 128 };
+	nrt_tensor_t *tensors[FREED], *made = NULL, *copy;
+	nrt_tensor_set_t *sets[FREED], *made_set = NULL, *set;
+	nrt_model_t *models[FREED], *made_model = NULL;
+	uint32_t count;
+
+	WANT(begin(arg) == 0);
+	for (int i = 0; i < FREED; i++) {
+		WANT_STATUS(lib.nrt_tensor_allocate(DEVICE, 0, 8, "old", &tensors[i]), 0);
+		WANT_STATUS(lib.nrt_allocate_tensor_set(&sets[i]), 0);
+		WANT_STATUS(lib.nrt_load(COPY_MODEL, strlen(COPY_MODEL), 0, -1, &models[i]), 0);
+	}
+	for (int i = 0; i < FREED; i++) {
+		copy = tensors[i];
+		set = sets[i];
+		lib.nrt_tensor_free(&copy);
+		lib.nrt_destroy_tensor_set(&set);
+		WANT_STATUS(lib.nrt_unload(models[i]), 0);
+	}
+	for (int i = 0; i < MADE; i++) {
+		WANT_STATUS(lib.nrt_tensor_allocate(DEVICE, 0, 8, "new", &made), 0);
+		WANT_STATUS(lib.nrt_allocate_tensor_set(&made_set), 0);
+		WANT_STATUS(lib.nrt_load(COPY_MODEL, strlen(COPY_MODEL), 0, -1, &made_model), 0);
+	}
+	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(made_set, "new", made), 0);
+	WANT_STATUS(lib.nrt_get_tensor_from_tensor_set(made_set, "new", &copy), 0);
+	WANT(copy == made);
+	for (int i = 0; i < FREED; i++) {
+		WANT_STATUS(lib.nrt_tensor_write(tensors[i], "abc", 0, 3), NRT_INVALID_HANDLE);
+		WANT_STATUS(
+			lib.nrt_add_tensor_to_tensor_set(sets[i], "new", made), NRT_INVALID_HANDLE);
+		WANT_STATUS(lib.nrt_get_model_nc_count(models[i], &count), NRT_INVALID_HANDLE);
+	}
+	return 0;
+}
+
+DEVICE_TEST("tensor: a handle that was freed is refused also when new ones have been made",
+	freed_handles, two_cores)
+
 /* Every call with a range of a tensor of 100 bytes. */
 static int out_of_range(nrt_tensor_t *t, nrt_tensor_t *other, uint64_t offset, uint64_t size)
 {

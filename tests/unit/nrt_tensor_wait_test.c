@@ -5,6 +5,9 @@
  *
  * Executions are played by the test, on the runtime that is linked into it.
  */
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "runtime/exec/tensor.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/nrt_init_fixture.h"
@@ -31,6 +34,16 @@ static int begin(const struct place *p)
 	WANT_STATUS(lib.nrt_sys_trace_start(config), 0);
 	lib.nrt_sys_trace_config_free(config);
 	return 0;
+}
+
+/* What the handle stands for.  The table has a reference. */
+static struct nrt_tensor *inside(const nrt_tensor_t *handle)
+{
+	struct object *o = NULL;
+
+	if (object_get(handle, OBJECT_TENSOR, &o) == NRT_SUCCESS)
+		object_put(o);
+	return (struct nrt_tensor *)o;
 }
 
 /* ---- events ------------------------------------------------------------------------------- */
@@ -198,7 +211,7 @@ static int waits(nrt_tensor_t *t, bool exec_writes, NRT_STATUS (*call)(nrt_tenso
 	json_t *data = NULL;
 	pthread_t thread;
 
-	tensor_use_begin((struct nrt_tensor *)t, exec_writes, &use);
+	tensor_use_begin(inside(t), exec_writes, &use);
 	WANT(pthread_create(&thread, NULL, run_job, &j) == 0);
 	WANT(program_until(someone_waits, &data, 10));
 	WANT(number(data, "pending_writer_count") == exec_writes);
@@ -232,7 +245,7 @@ static int blocked(void *arg)
 
 	/* None of these is in the way. */
 	json_decref(fetch());
-	tensor_use_begin((struct nrt_tensor *)t, false, &use);
+	tensor_use_begin(inside(t), false, &use);
 	WANT_STATUS(read_it(t), 0);
 	WANT_STATUS(read_it(whole), 0);
 	WANT_STATUS(write_it(other), 0);
@@ -248,6 +261,147 @@ static int blocked(void *arg)
 DEVICE_TEST("tensor: a transfer waits for the executions that it would disturb, and for no others",
 	blocked, two_cores)
 
+/* An execution on a thread of its own: it says what was in the tensor when it began to run. */
+struct late_execution {
+	struct tensor_use use;
+	const char *bytes;
+	char seen[8];
+	_Atomic pid_t thread;
+	atomic_bool ended;
+};
+
+static void *run_late(void *arg)
+{
+	struct late_execution *e = arg;
+
+	atomic_store(&e->thread, gettid());
+	tensor_uses_run(&e->use, 1, false);
+	memcpy(e->seen, e->bytes, sizeof(e->seen));
+	tensor_use_end(&e->use);
+	atomic_store(&e->ended, true);
+	return NULL;
+}
+
+/* Has it ended, or does it sleep? */
+static bool is_late(void *arg)
+{
+	struct late_execution *e = arg;
+	char path[64], state = 0;
+	FILE *f;
+
+	if (atomic_load(&e->ended))
+		return true;
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", atomic_load(&e->thread));
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (f)
+		fclose(f);
+	return state == 'S';
+}
+
+/* The first runs, a transfer waits for it, another execution comes. */
+static int in_order(void *arg)
+{
+	struct job_of_thread j = {.call = write_it, .status = 99};
+	struct late_execution late = {0};
+	struct tensor_use first, idle, third;
+	json_t *data = NULL;
+	pthread_t writer, executor;
+	nrt_tensor_t *t;
+
+	WANT(begin(arg) == 0);
+	WANT_STATUS(lib.nrt_tensor_allocate(HOST, 0, 16, "t", &t), 0);
+	j.tensor = t;
+	late.bytes = lib.nrt_tensor_get_va(t);
+	tensor_use_begin(inside(t), false, &first);
+	tensor_uses_run(&first, 1, false);
+	WANT(pthread_create(&writer, NULL, run_job, &j) == 0);
+	WANT(program_until(someone_waits, &data, 10));
+	json_decref(data);
+	tensor_use_begin(inside(t), false, &late.use);
+	WANT(pthread_create(&executor, NULL, run_late, &late) == 0);
+	WANT(program_until(is_late, &late, 10));
+	WANT(!atomic_load(&late.ended)); /* the transfer was before it */
+
+	/* Whoever meets others passes; they would wait for him. */
+	tensor_use_begin(inside(t), false, &third);
+	tensor_uses_run(&third, 1, true);
+	tensor_use_end(&third);
+	tensor_use_end(&first);
+	WANT(pthread_join(writer, NULL) == 0);
+	WANT(pthread_join(executor, NULL) == 0);
+	WANT_STATUS(j.status, 0);
+	WANT(!strcmp(late.seen, "written"));
+
+	/* A transfer that waits for one that does not run yet lets others pass. */
+	tensor_use_begin(inside(t), false, &idle);
+	WANT(pthread_create(&writer, NULL, run_job, &j) == 0);
+	WANT(program_until(someone_waits, &data, 10));
+	json_decref(data);
+	tensor_use_begin(inside(t), false, &third);
+	tensor_uses_run(&third, 1, false);
+	tensor_use_end(&third);
+	tensor_use_end(&idle);
+	WANT(pthread_join(writer, NULL) == 0);
+	lib.nrt_close();
+	return 0;
+}
+
+DEVICE_TEST("tensor: executions and transfers go on in the order in which they came", in_order,
+	two_cores)
+
+/* Two threads that execute, and have the bytes between them all the time. */
+struct executors {
+	nrt_model_t *model;
+	nrt_tensor_set_t *in, *out;
+	_Atomic uint32_t runs;
+	atomic_bool stop;
+};
+
+static void *execute_on(void *arg)
+{
+	struct executors *e = arg;
+
+	while (!atomic_load(&e->stop) && atomic_fetch_add(&e->runs, 1) < 1000)
+		if (lib.nrt_execute(e->model, e->in, e->out))
+			return NULL;
+	return NULL;
+}
+
+static int not_starved(void *arg)
+{
+	static const char text[] = "ntrace-model 1\nname slow_copy\ninput a int8 8\n"
+				   "output c int8 8\nstep PE 2ms copy a c\n";
+	struct executors e = {0};
+	nrt_tensor_t *a, *c;
+	pthread_t threads[2];
+
+	WANT(begin(arg) == 0);
+	WANT_STATUS(lib.nrt_load(text, strlen(text), 0, -1, &e.model), 0);
+	WANT_STATUS(lib.nrt_tensor_allocate(DEVICE, 0, 8, "a", &a), 0);
+	WANT_STATUS(lib.nrt_tensor_allocate(DEVICE, 0, 8, "c", &c), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&e.in), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&e.out), 0);
+	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(e.in, "a", a), 0);
+	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(e.out, "c", c), 0);
+	for (int i = 0; i < 2; i++)
+		WANT(pthread_create(&threads[i], NULL, execute_on, &e) == 0);
+	for (int i = 0; i < 10; i++) {
+		WANT_STATUS(write_it(a), 0);
+		WANT_STATUS(read_it(c), 0);
+	}
+	WANT(atomic_load(&e.runs) < 500); /* 2 for each, if threads were not preempted */
+	atomic_store(&e.stop, true);
+	for (int i = 0; i < 2; i++)
+		WANT(pthread_join(threads[i], NULL) == 0);
+	lib.nrt_close();
+	return 0;
+}
+
+DEVICE_TEST("tensor: threads that execute all the time do not keep a transfer waiting", not_starved,
+	two_cores)
+
 /* An execution in progress keeps what it works on. */
 static int held(void *arg)
 {
@@ -258,7 +412,7 @@ static int held(void *arg)
 
 	WANT(begin(p) == 0);
 	WANT_STATUS(lib.nrt_tensor_allocate(DEVICE, 1, 64, "t", &t), 0);
-	tensor_use_begin((struct nrt_tensor *)t, true, &use);
+	tensor_use_begin(inside(t), true, &use);
 	WANT_STATUS(lib.nrt_tensor_attach_buffer(t, buffer, 64), 0);
 	WANT_STATUS(write_it(t), 0); /* other memory */
 	WANT(!strcmp(buffer, "written"));
@@ -290,7 +444,7 @@ static int counted(void *arg)
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, 0, 0), 0);
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, 0, 1), NRT_TIMEOUT);
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, 2000, 1), NRT_TIMEOUT);
-	tensor_completed((struct nrt_tensor *)t);
+	tensor_completed(inside(t));
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, 0, 1), 0);
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, -1, 1), 0);
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, INT64_MAX, 1), 0);
@@ -299,8 +453,8 @@ static int counted(void *arg)
 	WANT_STATUS(lib.nrt_tensor_check_output_completion(t, 0, 1), NRT_TIMEOUT);
 	j.tensor = t;
 	WANT(pthread_create(&thread, NULL, run_job, &j) == 0);
-	tensor_completed((struct nrt_tensor *)t);
-	tensor_completed((struct nrt_tensor *)t);
+	tensor_completed(inside(t));
+	tensor_completed(inside(t));
 	WANT(pthread_join(thread, NULL) == 0);
 	WANT_STATUS(j.status, 0);
 	lib.nrt_close();
@@ -362,9 +516,9 @@ static int warned(void *arg)
 
 	WANT(begin(p) == 0);
 	WANT_STATUS(lib.nrt_tensor_allocate(HOST, 0, 8, "slow", &t), 0);
-	args[1] = t;
+	args[1] = inside(t);
 	WANT(pthread_create(&thread, NULL, complete_soon, args) == 0);
-	WANT_STATUS(tensor_wait_completed((struct nrt_tensor *)t, -1, 1, 1), 0);
+	WANT_STATUS(tensor_wait_completed(inside(t), -1, 1, 1), 0);
 	WANT(pthread_join(thread, NULL) == 0);
 	WANT(said(p, "Tensor 'slow': still waiting for completion 1, it has 0"));
 	lib.nrt_close();

@@ -328,6 +328,35 @@ TEST("vdev ring: a run fails with 1204 where a record must not be lost", "[vdev]
 	CHECK_EQ(end.custom, 0);
 }
 
+TEST("vdev ring: a fault whose ring is full overwrites, and that is counted", "[vdev]")
+{
+	NEED_VDEV();
+	static const struct neuron_notifications_init_v2 errors = {
+		.nq_type = VDEV_NQ_TYPE_ERROR, .size = 4 * sizeof(struct vdev_notification)};
+	static const struct vdev_instruction fault = {
+		UNORDERED, .op = VDEV_OP_FAULT, .fault = VDEV_CORE_FAULT_ERROR};
+	const struct vdev_instruction list[] = {fault, fault, fault, fault, fault};
+	_run_ struct vdev_run run = {0};
+	_cleanup_close_ int fd = -1;
+	_client_ struct vdev_client c = {0};
+	_notes_ struct vdev_notes failed = {0};
+	struct vdev_notification start, end, note;
+
+	REQUIRE(vdev_run_start(&run, (const char *[]){"--ring-full", "fail", NULL}));
+	fd = vdev_open(&run, 0, O_RDWR);
+	REQUIRE(fd >= 0);
+	REQUIRE_EQ(vdev_client_open(&c, &run, fd, 0, 4096), 0);
+	REQUIRE_EQ(vdev_notes_open(&failed, &run, fd, 0, &errors), 0);
+	REQUIRE_EQ(vdev_client_load(&c, list, 5, NULL, 0), 0);
+	REQUIRE(vdev_client_run(&c, 1, &start, &end));
+	CHECK_EQ(end.custom, NRT_EXEC_COMPLETED_WITH_ERR);
+	CHECK_EQ(vdev_stat(&run, "fault.error"), 5);
+	CHECK_EQ(vdev_stat(&run, "ring_overwrites"), 1);
+	note = failed.ring[0]; /* the last has gone round */
+	CHECK_EQ(note.id, 4);
+	CHECK(note.type_phase & VDEV_NOTE_HW_OVERFLOW);
+}
+
 TEST("vdev ring: where records are dropped the next one that fits says so", "[vdev]")
 {
 	NEED_VDEV();
