@@ -43,7 +43,7 @@ TEST("program image: cores share the elements of each step, and none is left out
 		struct vdev_program *image = image_of(text, &place);
 
 		REQUIRE(image != NULL);
-		CHECK_EQ(image->flags, 0);
+		CHECK_EQ(image->flags, VDEV_PROGRAM_COUNTED);
 		CHECK_EQ(image->part, part);
 		CHECK_EQ(image->rank, 1);
 		CHECK_EQ(image->ranks, 3);
