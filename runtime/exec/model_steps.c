@@ -39,21 +39,15 @@ static const char *const units[VDEV_UNITS] = {
 };
 #define UNITS_VERSION_1 ((size_t)VDEV_SP + 1)
 
-enum unit_kind { ON_ENGINE = 1, ON_TOP_SP = 2, ON_DMA = 4 };
-
 static const struct {
 	const char *name;
 	enum vdev_op op;
 	uint32_t operands;
-	unsigned where; /* kinds of units that do it */
+	unsigned where, kind;
 } ops[] = {
-	{"nop", VDEV_OP_NOP, 0, ON_ENGINE | ON_TOP_SP | ON_DMA},
-	{"copy", VDEV_OP_COPY, 2, ON_ENGINE | ON_TOP_SP | ON_DMA},
-	{"add", VDEV_OP_ADD, 3, ON_ENGINE | ON_TOP_SP},
-	{"barrier", VDEV_OP_BARRIER, 0, ON_TOP_SP},
-	{"all_gather", VDEV_OP_ALL_GATHER, 2, ON_TOP_SP},
-	{"all_reduce", VDEV_OP_ALL_REDUCE, 2, ON_TOP_SP},
-	{"fault", VDEV_OP_FAULT, 1, ON_ENGINE | ON_TOP_SP},
+#define OP(id, name, words, where, kind) {name, VDEV_OP_##id, words, where, kind},
+#include "runtime/vdev/ops.def"
+#undef OP
 };
 #define OP_COUNT (sizeof(ops) / sizeof(ops[0]))
 #define OPS_VERSION_1 3u
@@ -244,17 +238,6 @@ static int parse_clauses(struct parser *p, uint32_t at, struct vdev_instruction 
 
 /* ---- steps -------------------------------------------------------------------------------- */
 
-static unsigned kind_of(uint8_t unit)
-{
-	return unit >= VDEV_DMA ? ON_DMA : unit == VDEV_TOP_SP ? ON_TOP_SP : ON_ENGINE;
-}
-
-static bool is_collective(const struct vdev_instruction *step)
-{
-	return step->op == VDEV_OP_BARRIER || step->op == VDEV_OP_ALL_GATHER ||
-	       step->op == VDEV_OP_ALL_REDUCE;
-}
-
 static bool is_clause(const char *word)
 {
 	return !strcmp(word, "wait") || !strcmp(word, "post");
@@ -286,7 +269,8 @@ static int parse_op(struct parser *p, struct vdev_instruction *step)
 	if (i == OP_COUNT)
 		return parser_unknown(p, p->words[3], "an operation", op_name, count);
 	step->op = (uint8_t)ops[i].op;
-	if (!(ops[i].where & kind_of(step->unit)))
+	p->m->collectives += (ops[i].kind & VDEV_OP_MEETS) != 0;
+	if (!(ops[i].where & vdev_unit_kind(step->unit)))
 		return parser_bad(p, "%s is not done by %s", ops[i].name, p->words[1]);
 	rc = check_operand_count(p, i);
 	if (rc == 0)
@@ -342,7 +326,6 @@ int parser_step(struct parser *p)
 		rc = parse_op(p, &step);
 	if (rc < 0)
 		return rc;
-	p->m->collectives += is_collective(&step);
 	p->m->lines[p->m->step_count] = p->error->line;
 	p->m->steps[p->m->step_count++] = step;
 	return 0;

@@ -16,34 +16,14 @@
 
 /* ---- checks ------------------------------------------------------------------------------ */
 
-#define ON_ENGINE 1u
-#define ON_TOP_SP 2u
-#define ON_DMA 4u
-
-/* What an operation needs.  Elements of dst: count for each rank when it gathers. */
 static const struct op {
 	bool known;
-	uint8_t units; /* where it may stand */
-	bool src0, src1, dst, sums, gathers, collective;
+	uint8_t operands, units, kind;
 } ops[] = {
-	[VDEV_OP_NOP] = {true, ON_ENGINE | ON_TOP_SP | ON_DMA, .collective = false},
-	[VDEV_OP_COPY] = {true, ON_ENGINE | ON_TOP_SP | ON_DMA, .src0 = true, .dst = true},
-	[VDEV_OP_ADD] = {true, ON_ENGINE | ON_TOP_SP, true, true, true, .sums = true},
-	[VDEV_OP_BARRIER] = {true, ON_TOP_SP, .collective = true},
-	[VDEV_OP_ALL_GATHER] = {true, ON_TOP_SP, .src0 = true, .dst = true, .gathers = true,
-		.collective = true},
-	[VDEV_OP_ALL_REDUCE] = {true, ON_TOP_SP, .src0 = true, .dst = true, .sums = true,
-		.collective = true},
-	[VDEV_OP_FAULT] = {true, ON_ENGINE | ON_TOP_SP, .collective = false},
+#define OP(id, name, words, where, kind) [VDEV_OP_##id] = {true, words, where, kind},
+#include "runtime/vdev/ops.def"
+#undef OP
 };
-
-static unsigned kind_of_unit(uint8_t unit)
-{
-	return unit < VDEV_TOP_SP		       ? ON_ENGINE
-	       : unit == VDEV_TOP_SP		       ? ON_TOP_SP
-	       : unit >= VDEV_DMA && unit < VDEV_UNITS ? ON_DMA
-						       : 0;
-}
 
 static bool semaphore_exists(uint16_t semaphore, const struct vdev_launch *launch)
 {
@@ -68,14 +48,15 @@ static bool operands_hold(
 {
 	uint64_t more = 0;
 
-	if (!op->dst)
+	if (op->operands < 2)
 		return true;
-	if (!vdev_dtype_bytes(i->dtype) || (op->sums && !vdev_can_add(i->dtype)))
+	if (!vdev_dtype_bytes(i->dtype) || (op->kind & VDEV_OP_SUMS && !vdev_can_add(i->dtype)))
 		return false;
-	if (op->gathers && __builtin_mul_overflow(i->whole, launch->header.ranks - 1u, &more))
+	if (op->kind & VDEV_OP_GATHERS &&
+		__builtin_mul_overflow(i->whole, launch->header.ranks - 1u, &more))
 		return false;
 	return operand_holds(launch, i->src0, i, 0) &&
-	       (!op->src1 || operand_holds(launch, i->src1, i, 0)) &&
+	       (op->operands < 3 || operand_holds(launch, i->src1, i, 0)) &&
 	       operand_holds(launch, i->dst, i, more);
 }
 
@@ -83,13 +64,13 @@ int vdev_instruction_check(const struct vdev_instruction *i, const struct vdev_l
 {
 	const struct op *op = i->op < sizeof(ops) / sizeof(ops[0]) ? &ops[i->op] : NULL;
 
-	if (!op || !op->known || !(op->units & kind_of_unit(i->unit)))
+	if (!op || !op->known || !(op->units & vdev_unit_kind(i->unit)))
 		return -EINVAL;
 	if (!semaphore_exists(i->wait, launch) || !semaphore_exists(i->post, launch))
 		return -EINVAL;
 	if (i->op == VDEV_OP_FAULT ? !vdev_core_fault_find(i->fault) : i->fault)
 		return -EINVAL;
-	if (op->collective && !launch->header.ranks)
+	if (op->kind & VDEV_OP_MEETS && !launch->header.ranks)
 		return -EINVAL;
 	return operands_hold(launch, i, op) ? 0 : -EINVAL;
 }

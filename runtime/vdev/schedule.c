@@ -4,7 +4,13 @@
 
 bool vdev_is_collective(const struct vdev_instruction *instruction)
 {
-	return instruction->op >= VDEV_OP_BARRIER && instruction->op <= VDEV_OP_ALL_REDUCE;
+	static const uint8_t kinds[] = {
+#define OP(id, name, words, where, kind) [VDEV_OP_##id] = (kind),
+#include "runtime/vdev/ops.def"
+#undef OP
+	};
+
+	return instruction->op < sizeof(kinds) && kinds[instruction->op] & VDEV_OP_MEETS;
 }
 
 /* The next instruction of a unit from `from` on. */

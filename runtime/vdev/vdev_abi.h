@@ -92,6 +92,24 @@ enum vdev_op {
 	VDEV_OP_FAULT = 6 /* what `fault` says happens here */
 };
 
+/* Rows of ops.def say what each of them is, by these. */
+#define VDEV_ON_ENGINE 1u
+#define VDEV_ON_TOP_SP 2u
+#define VDEV_ON_DMA 4u
+#define VDEV_OP_PLAIN 0u
+#define VDEV_OP_SUMS 1u
+#define VDEV_OP_GATHERS 2u /* dst has the elements of each rank */
+#define VDEV_OP_MEETS 4u
+
+/* The bit of a unit's kind; 0 for a number that no unit has. */
+static inline unsigned vdev_unit_kind(unsigned unit)
+{
+	return unit < VDEV_TOP_SP				 ? VDEV_ON_ENGINE
+	       : unit == VDEV_TOP_SP				 ? VDEV_ON_TOP_SP
+	       : unit >= (unsigned)VDEV_DMA && unit < VDEV_UNITS ? VDEV_ON_DMA
+								 : 0;
+}
+
 /* What can go wrong on demand; rows of faults.def say with which status and record. */
 enum vdev_core_fault {
 	VDEV_CORE_FAULT_NONE = 0,
