@@ -2,10 +2,11 @@
 /*
  * object.h - handles that cannot crash us: every object a program holds is in one table.
  *
- * A handle is a number in the shape of a pointer, and is looked up; what is not in the table, or of another kind,
- * is refused.  Numbers never come again, as addresses would: a handle that was freed is refused for ever.  They
- * are no addresses that there can be, so a program's own pointer is never taken for one.  A look-up takes
- * a reference, so an object that another thread frees meanwhile stays until the call is over.  Any thread.
+ * A handle is a number in the shape of a pointer, and is looked up; what is not in the table, or
+ * of another kind, is refused.  Numbers never come again, as addresses would: a handle that was
+ * freed is refused for ever.  They are no addresses that there can be, so a program's own pointer
+ * is never taken for one.  A look-up takes a reference, so an object that another thread frees
+ * meanwhile stays until the call is over.  Any thread.
  */
 #ifndef NTRACE_EXEC_OBJECT_H
 #define NTRACE_EXEC_OBJECT_H
@@ -34,8 +35,8 @@ static inline void *object_handle(const struct object *o)
 	return (void *)o->handle; /* NOLINT(performance-no-int-to-ptr) */
 }
 
-/* Looks a handle up: NRT_INVALID when it is NULL, NRT_INVALID_HANDLE when it is none of that kind; both
- * are in the log, with the calling function's name. */
+/* Looks a handle up: NRT_INVALID when it is NULL, NRT_INVALID_HANDLE when it is none of that kind;
+ * both are in the log, with the calling function's name. */
 #define object_get(handle, kind, ret) object_get_for(__func__, handle, kind, ret)
 NRT_STATUS object_get_for(
 	const char *call, const void *handle, enum object_kind kind, struct object **ret);
@@ -44,7 +45,8 @@ NRT_STATUS object_get_for(
 void object_ref(struct object *o);
 void object_put(struct object *o);
 
-/* Takes the object out of the table; the table's reference goes to the caller.  As object_get otherwise. */
+/* Takes the object out of the table; the table's reference goes to the caller.  As object_get
+ * otherwise. */
 #define object_retire(handle, kind, ret) object_retire_for(__func__, handle, kind, ret)
 NRT_STATUS object_retire_for(
 	const char *call, const void *handle, enum object_kind kind, struct object **ret);

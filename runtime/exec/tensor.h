@@ -2,8 +2,9 @@
 /*
  * tensor.h - tensors and sets of them, as executions and queues see them.
  *
- * A tensor is a handle; its bytes are a part of a storage, which slices of it share.  nrt_tensor_attach_buffer
- * gives a tensor another storage at any time, so whoever works on the bytes takes a view first.
+ * A tensor is a handle; its bytes are a part of a storage, which slices of it share.
+ * nrt_tensor_attach_buffer gives a tensor another storage at any time, so whoever works on the
+ * bytes takes a view first.
  */
 #ifndef NTRACE_EXEC_TENSOR_H
 #define NTRACE_EXEC_TENSOR_H
@@ -49,7 +50,8 @@ struct nrt_tensor {
 	uint64_t completed;	 /* executions that had it as an output, since the reset */
 };
 
-/* A storage with one reference, of memory of its own on the core; or of `host`, which is the program's. */
+/* A storage with one reference, of memory of its own on the core; or of `host`, which is the
+ * program's. */
 NRT_STATUS tensor_storage_device(const struct device_core *core, uint32_t nc, const char *name,
 	uint64_t size, struct tensor_storage **ret);
 NRT_STATUS tensor_storage_host(uint64_t size, struct tensor_storage **ret);
@@ -69,11 +71,11 @@ static inline bool tensor_view_on_device(const struct tensor_view *v)
 }
 
 /*
- * The hold that an execution or a transfer has on a tensor's bytes.  Those two wait for each other, in the order in
- * which they came, where one of them writes what the other has: so neither begins in the midst of the other,
- * and executions one after another do not keep a transfer waiting for ever.  An execution comes when it is asked for.
- * Who is called back by a queue waits only for executions that run, for what is queued may be queued behind the
- * callback.
+ * The hold that an execution or a transfer has on a tensor's bytes.  Those two wait for each
+ * other, in the order in which they came, where one of them writes what the other has: so neither
+ * begins in the midst of the other, and executions one after another do not keep a transfer
+ * waiting for ever.  An execution comes when it is asked for. Who is called back by a queue waits
+ * only for executions that run, for what is queued may be queued behind the callback.
  */
 struct tensor_use {
 	struct tensor_view view; /* with a reference; storage NULL: not begun, or nothing to use */
@@ -88,10 +90,12 @@ struct tensor_use {
 };
 /* An execution's: it has its place in the order, and waits for nobody yet. */
 void tensor_use_begin(struct nrt_tensor *t, bool writes, struct tensor_use *use);
-/* Waits for the transfers that came before.  Before the core's lock is taken.  meets: the execution waits for
- * others while it runs; it then passes transfers that still wait.  Zeroed uses are harmless. */
+/* Waits for the transfers that came before.  Before the core's lock is taken.  meets: the execution
+ * waits for others while it runs; it then passes transfers that still wait.  Zeroed uses are
+ * harmless. */
 void tensor_uses_run(struct tensor_use *uses, uint32_t count, bool meets);
-/* A transfer's, of bytes of t: waits for the executions that it would disturb; with an event when there are any. */
+/* A transfer's, of bytes of t: waits for the executions that it would disturb; with an event when
+ * there are any. */
 void tensor_transfer_begin(const struct nrt_tensor *t, const struct tensor_view *v, bool writes,
 	struct tensor_use *use);
 void tensor_copy_begin(const struct nrt_tensor *src, const struct tensor_view *from,
@@ -101,13 +105,13 @@ void tensor_use_end(struct tensor_use *use);
 
 /* ---- transfers: tensor_transfer.c --------------------------------------------------------- */
 
-/* The bytes [offset, offset + size) of the tensor's view, without a reference of their own.  NRT_INVALID when
- * some are outside. */
+/* The bytes [offset, offset + size) of the tensor's view, without a reference of their own.
+ * NRT_INVALID when some are outside. */
 NRT_STATUS tensor_part(const struct nrt_tensor *t, const struct tensor_view *v, uint64_t offset,
 	uint64_t size, struct tensor_view *ret);
 
-/* What the public calls do, of tensors that have been looked up: with the checks, the events and the
- * waiting. */
+/* What the public calls do, of tensors that have been looked up: with the checks, the events and
+ * the waiting. */
 NRT_STATUS tensor_do_read(struct nrt_tensor *t, void *buf, uint64_t offset, uint64_t size);
 NRT_STATUS tensor_do_write(struct nrt_tensor *t, const void *buf, uint64_t offset, uint64_t size);
 NRT_STATUS tensor_do_copy(struct nrt_tensor *src, uint64_t src_offset, struct nrt_tensor *dst,
@@ -117,8 +121,8 @@ NRT_STATUS tensor_do_copy(struct nrt_tensor *src, uint64_t src_offset, struct nr
 
 /* An execution that had the tensor as an output is complete. */
 void tensor_completed(struct nrt_tensor *t);
-/* What nrt_tensor_check_output_completion does; warn_ns: when a wait without a limit says that it still
- * waits. */
+/* What nrt_tensor_check_output_completion does; warn_ns: when a wait without a limit says that it
+ * still waits. */
 NRT_STATUS tensor_wait_completed(
 	struct nrt_tensor *t, int64_t timeout_us, uint64_t expected, uint64_t warn_ns);
 

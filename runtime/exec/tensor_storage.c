@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensor_storage.c - what the bytes of tensors lie in: device memory, host memory of ours, memory of the
- * program; views of it; and who uses them: executions and transfers.
+ * tensor_storage.c - what the bytes of tensors lie in: device memory, host memory of ours, memory
+ * of the program; views of it; and who uses them: executions and transfers.
  */
 #include "runtime/exec/tensor.h"
 
@@ -127,8 +127,8 @@ static void enter(struct tensor_use *u)
 	s->uses = u;
 }
 
-/* An execution and a transfer that must not go on at the same time.  Who meets his like has other locks, or
- * none. */
+/* An execution and a transfer that must not go on at the same time.  Who meets his like has other
+ * locks, or none. */
 static bool disturb(const struct tensor_use *a, const struct tensor_use *b)
 {
 	return a->moves != b->moves && (a->writes || b->writes) &&
@@ -154,10 +154,10 @@ static bool waits_for_idle(const struct tensor_use *transfer)
 }
 
 /*
- * Must the execution wait for the transfer?  For one that is on its way always.  One that waits goes first when it
- * came first, or executions that follow each other would keep it waiting for ever.  But when it waits for
- * an execution that does not run yet, that one may have to wait for this one: for its place in a queue, or
- * for a rank.
+ * Must the execution wait for the transfer?  For one that is on its way always.  One that waits
+ * goes first when it came first, or executions that follow each other would keep it waiting for
+ * ever.  But when it waits for an execution that does not run yet, that one may have to wait for
+ * this one: for its place in a queue, or for a rank.
  */
 static bool goes_first(
 	const struct tensor_use *transfer, const struct tensor_use *execution, bool meets)
