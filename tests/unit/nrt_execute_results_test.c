@@ -132,6 +132,63 @@ TEST("execute: results are right for all types and odd sizes, LNC 1 and 2", "[nr
 	}
 }
 
+/* ---- a GiB -------------------------------------------------------------------------------- */
+
+/* A sanitizer looks at each byte: there less has to do. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define LARGE (1ull << 24)
+#else
+#define LARGE (1ull << 30)
+#endif
+
+/* At either end and around the middle, where the halves of two physical cores meet. */
+static int gigabyte(void *arg)
+{
+	static const size_t places[] = {0, LARGE / 2 - 3, LARGE - 6};
+	nrt_tensor_set_t *in = NULL, *out = NULL;
+	nrt_tensor_t *a = NULL, *c = NULL;
+	nrt_model_t *m = NULL;
+	char text[256], seen[6];
+
+	WANT(up(arg) == 0);
+	snprintf(text, sizeof(text),
+		"ntrace-model 2\nname large\ninput a uint8 %llu\noutput c uint8 %llu\n"
+		"step DVE 1us add a a c\n",
+		LARGE, LARGE);
+	WANT_STATUS(lib.nrt_load(text, strlen(text), 0, -1, &m), 0);
+	WANT_STATUS(lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, LARGE, "a", &a), 0);
+	WANT_STATUS(lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, LARGE, "c", &c), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&in), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&out), 0);
+	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(in, "a", a), 0);
+	WANT_STATUS(lib.nrt_add_tensor_to_tensor_set(out, "c", c), 0);
+	WANT_STATUS(lib.nrt_tensor_memset(a, 0, 7, LARGE), 0);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		WANT_STATUS(lib.nrt_tensor_write(a, "\1\2\3\4\5\6", places[i], 6), 0);
+	WANT_STATUS(lib.nrt_execute(m, in, out), 0);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		WANT_STATUS(lib.nrt_tensor_read(c, seen, places[i], 6), 0);
+		WANT(memcmp(seen, "\2\4\6\10\12\14", 6) == 0);
+	}
+	WANT_STATUS(lib.nrt_tensor_read(c, seen, LARGE / 3, 6), 0);
+	WANT(memcmp(seen, "\16\16\16\16\16\16", 6) == 0);
+	lib.nrt_close();
+	return 0;
+}
+
+TEST("execute: a sum of 1 GiB is right, LNC 1 and 2", "[nrt][execute][vdev]")
+{
+	static const char *const sizes[] = {"1", "2"}, *const large[] = {
+							       "--cores=2", "--memory=3G", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	for (int i = 0; i < 2; i++) {
+		lnc_now = sizes[i];
+		with_device(gigabyte, large);
+	}
+}
+
 /* ---- units -------------------------------------------------------------------------------- */
 
 #define PIPELINE                                                                     \
