@@ -63,7 +63,7 @@ static void run(const struct vdev_launch *launch)
 {
 	struct vdev_schedule schedule;
 	struct vdev_event event = {0};
-	uint64_t last = 0;
+	uint64_t last = 0, done;
 
 	vdev_schedule_init(&schedule, launch->list, launch->header.instruction_count,
 		launch->header.flags & VDEV_PROGRAM_SERIAL);
@@ -73,8 +73,10 @@ static void run(const struct vdev_launch *launch)
 			break;
 		FUZZ_REQUIRE(event.time_ps >= last && event.time_ps <= VDEV_EXEC_MAX_PS);
 		last = event.time_ps;
+		done = 0;
 		if (event.kind == VDEV_EVENT_END)
-			vdev_instruction_run(&launch->list[event.index], launch->bounds);
+			while (vdev_instruction_run(&launch->list[event.index], launch->bounds, &done))
+				;
 		else if (vdev_is_collective(&launch->list[event.index]))
 			meet(launch, &launch->list[event.index]);
 	}
