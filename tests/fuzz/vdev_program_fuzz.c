@@ -75,7 +75,8 @@ static void run(const struct vdev_launch *launch)
 		last = event.time_ps;
 		done = 0;
 		if (event.kind == VDEV_EVENT_END)
-			while (vdev_instruction_run(&launch->list[event.index], launch->bounds, &done))
+			while (vdev_instruction_run(
+				&launch->list[event.index], launch->bounds, &done))
 				;
 		else if (vdev_is_collective(&launch->list[event.index]))
 			meet(launch, &launch->list[event.index]);
