@@ -319,6 +319,7 @@ static int in_order(void *arg)
 	WANT(pthread_create(&writer, NULL, run_job, &j) == 0);
 	WANT(program_until(someone_waits, &data, 10));
 	json_decref(data);
+	data = NULL;
 	tensor_use_begin(inside(t), false, &late.use);
 	WANT(pthread_create(&executor, NULL, run_late, &late) == 0);
 	WANT(program_until(is_late, &late, 10));
