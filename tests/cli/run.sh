@@ -4,7 +4,7 @@
 #            top of the tree; the built programs come first in PATH, $WORKLOADS holds the workloads
 #   stdout, stderr   what must come out (left out: not compared)
 #   exit     the status (left out: 0)
-#   needs    words: root bpf fuse user        (left out: nothing)
+#   needs    words: root bpf fuse user preload        (left out: nothing)
 #   filter   sed script applied to both outputs before they are compared
 # Usage: tests/cli/run.sh [case-folder...]
 # With NTRACE_TEST_RAN=FILE it adds a line per case to that file: outcome, tab, `cli: <area>/<case>`; of a
@@ -25,6 +25,9 @@ missing() { # words of `needs` -> the first thing that is missing
 		bpf) [ -r /sys/kernel/btf/vmlinux ] || { echo "kernel BTF"; return; } ;;
 		fuse) [ -w /dev/fuse ] || { echo /dev/fuse; return; } ;;
 		user) command -v setpriv >/dev/null || { echo setpriv; return; } ;;
+		preload) # of the runtime into a program without a sanitizer
+			! ldd "$BUILD/lib/libnrt.so.1" | grep -q libtsan ||
+				{ echo "a build without ThreadSanitizer, which cannot be loaded into others"; return; } ;;
 		git) git -C "$TOP" rev-parse HEAD >/dev/null 2>&1 || { echo "a git checkout"; return; } ;;
 		*) echo "a meaning of '$word' in needs"; return ;;
 		esac
