@@ -66,18 +66,20 @@ static struct trace_span transfer_start(
 	return trace_start(t->nc, type, &payload, sizeof(payload));
 }
 
-NRT_STATUS tensor_do_read(struct nrt_tensor *t, void *buf, uint64_t offset, uint64_t size)
+/* Out of the tensor when there is a `to`, else into it; the other one is NULL. */
+static NRT_STATUS do_transfer(struct nrt_tensor *t, enum trace_type type, void *to,
+	const void *from, uint64_t offset, uint64_t size)
 {
-	struct trace_span span = transfer_start(t, TRACE_TENSOR_READ, size);
+	struct trace_span span = transfer_start(t, type, size);
 	struct tensor_view view = tensor_view_get(t), part;
-	NRT_STATUS status = check_buffer(buf);
+	NRT_STATUS status = check_buffer(to ? to : from);
 	struct tensor_use use;
 
 	if (!status)
 		status = tensor_part(t, &view, offset, size, &part);
 	if (!status && size) {
-		tensor_transfer_begin(t, &part, false, &use);
-		status = copy_out(&part, buf);
+		tensor_transfer_begin(t, &part, !to, &use);
+		status = to ? copy_out(&part, to) : copy_in(&part, from);
 		tensor_use_end(&use);
 	}
 	tensor_view_put(&view);
@@ -85,23 +87,14 @@ NRT_STATUS tensor_do_read(struct nrt_tensor *t, void *buf, uint64_t offset, uint
 	return status;
 }
 
+NRT_STATUS tensor_do_read(struct nrt_tensor *t, void *buf, uint64_t offset, uint64_t size)
+{
+	return do_transfer(t, TRACE_TENSOR_READ, buf, NULL, offset, size);
+}
+
 NRT_STATUS tensor_do_write(struct nrt_tensor *t, const void *buf, uint64_t offset, uint64_t size)
 {
-	struct trace_span span = transfer_start(t, TRACE_TENSOR_WRITE, size);
-	struct tensor_view view = tensor_view_get(t), part;
-	NRT_STATUS status = check_buffer(buf);
-	struct tensor_use use;
-
-	if (!status)
-		status = tensor_part(t, &view, offset, size, &part);
-	if (!status && size) {
-		tensor_transfer_begin(t, &part, true, &use);
-		status = copy_in(&part, buf);
-		tensor_use_end(&use);
-	}
-	tensor_view_put(&view);
-	trace_stop(&span, status, NULL, 0);
-	return status;
+	return do_transfer(t, TRACE_TENSOR_WRITE, NULL, buf, offset, size);
 }
 
 NRT_STATUS nrt_tensor_read(const nrt_tensor_t *tensor, void *buf, size_t offset, size_t size)
