@@ -10,6 +10,7 @@
 #include "runtime/exec/model_format.h"
 #include "runtime/vdev/arithmetic.h"
 #include "tests/shim/shim.h"
+#include "tests/unit/model_refused.h"
 
 static const char example[] = "# an example\n"
 			      "\n"
@@ -205,16 +206,8 @@ TEST("model: what is wrong is refused with its line and a reason", "[model]")
 		{HEAD "step PE 1ns nop\033\n", 5, "control character 0x1b"},
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct model_desc m = {0};
-		struct model_error error;
-
-		test_info("model: %s", rows[i].text);
-		CHECK_EQ(model_parse(rows[i].text, strlen(rows[i].text), &m, &error), -EINVAL);
-		test_info("message: %s", error.text);
-		CHECK_EQ(error.line, rows[i].line);
-		CHECK(strstr(error.text, rows[i].says) != NULL);
-	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		check_refused(rows[i].text, rows[i].line, rows[i].says);
 }
 
 TEST("model: bytes that are no text are another format", "[model]")

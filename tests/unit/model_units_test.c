@@ -10,6 +10,7 @@
 
 #include "runtime/exec/model_format.h"
 #include "tests/shim/shim.h"
+#include "tests/unit/model_refused.h"
 
 #define HEAD                                                                            \
 	"ntrace-model 2\nname n\ninput a int32 4\noutput c int32 4\ntemp g int32 4x4\n" \
@@ -135,16 +136,8 @@ TEST("model 2: what is wrong is refused with its line and a reason", "[model]")
 			10, "needs 's' at 2, and the steps that can run bring it to 1"},
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct model_desc m = {0};
-		struct model_error error;
-
-		test_info("model: %s", rows[i].text);
-		CHECK_EQ(model_parse(rows[i].text, strlen(rows[i].text), &m, &error), -EINVAL);
-		test_info("message: %s", error.text);
-		CHECK_EQ(error.line, rows[i].line);
-		CHECK(strstr(error.text, rows[i].says) != NULL);
-	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		check_refused(rows[i].text, rows[i].line, rows[i].says);
 }
 
 /* Rings of units that hand each other a token, in the worst order for whoever looks for the end. */
