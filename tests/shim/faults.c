@@ -24,6 +24,7 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -302,6 +303,13 @@ EXPORT int fcntl(int fd, int command, ...)
 	return next(fd, command, arg);
 }
 
+/* Calls that the kernel cannot refuse, so nobody can handle it: a wake-up that is lost would be a fault of ours. */
+static bool cannot_fail(long number, long operation)
+{
+	return number == SYS_gettid ||
+	       (number == SYS_futex && (operation & FUTEX_CMD_MASK) == FUTEX_WAKE);
+}
+
 /* bpf(2), perf_event_open(2), pidfd_open(2): what has no function of its own. */
 EXPORT long syscall(long number, ...)
 {
@@ -313,7 +321,7 @@ EXPORT long syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
-	if (number != SYS_gettid && fails(FILES, "syscall", ENOMEM))
+	if (!cannot_fail(number, a[1]) && fails(FILES, "syscall", ENOMEM))
 		return -1;
 	return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tests/shim/shim.h"
+#include "tests/shim/watchdog.h"
 
 namespace
 {
@@ -70,8 +71,9 @@ void note(const char *outcome, const std::string &name, const std::string &why)
 struct Listener : Catch::TestEventListenerBase {
 	using TestEventListenerBase::TestEventListenerBase;
 
-	void testCaseStarting(const Catch::TestCaseInfo &) override
+	void testCaseStarting(const Catch::TestCaseInfo &info) override
 	{
+		watchdog_test(info.name.c_str());
 		infos.clear();
 		skipped_now = false;
 		lacks.clear();
@@ -161,6 +163,8 @@ int main(int argc, char **argv)
 	int bad = session.applyCommandLine(argc, argv);
 	if (bad)
 		return bad;
+	if (!session.configData().listTests)
+		watchdog_start();
 	int result = session.run();
 	std::printf("%lu passed, %lu failed, %lu skipped\n", passed, failed, skipped);
 	if (result == 0 && passed + skipped == 0 && !session.configData().listTests)

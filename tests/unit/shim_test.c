@@ -2,9 +2,12 @@
 /*
  * shim_test.c - the runner itself: that it can pass, fail and skip.
  *
- * The tests tagged [.fails] are hidden from the normal run; tests/cli/shim runs them and requires the
- * runner to report them as failed, with file and line.
+ * The tests with a tag that begins with a dot are hidden from the normal run; tests/cli/shim runs them and looks at
+ * what the runner says.
  */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "tests/shim/shim.h"
 
 TEST("shim: checks that hold pass", "[shim]")
@@ -33,4 +36,16 @@ TEST("shim: the failing test left at REQUIRE", "[.fails]")
 TEST("shim: a skipped test is counted as skipped", "[.skips]")
 {
 	SKIP("a reason");
+}
+
+TEST("shim: a test that waits for a child for ever", "[.hangs]")
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0)
+		for (;;)
+			pause();
+	REQUIRE(waitpid(child, &status, 0) == child);
+	CHECK_EQ(status, 0);
 }
