@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define PHASE_BIT ((uint64_t)VDEV_NOTE_PHASE << 24) /* byte 3 of the first word */
+#define PHASE_BIT ((uint64_t)NOTE_PHASE << 24) /* byte 3 of the first word */
 
 static uint64_t load_word(const struct notify_ring *r, uint32_t record, unsigned word)
 {
@@ -30,7 +30,7 @@ void notify_attach(struct notify_ring *r, void *memory, uint64_t bytes)
 
 	r->memory = memory;
 	r->bytes = bytes;
-	r->count = (uint32_t)(bytes / sizeof(struct vdev_notification));
+	r->count = (uint32_t)(bytes / sizeof(struct notification));
 	/* The current lap wrote the records that have the phase of the first one. */
 	first = phase_of(r, 0);
 	r->at = 0;
@@ -64,7 +64,7 @@ static bool is_newer(const struct notify_ring *r, uint64_t word)
 	return (word || ps) && ps >= r->last_ps;
 }
 
-bool notify_next(struct notify_ring *r, struct vdev_notification *ret)
+bool notify_next(struct notify_ring *r, struct notification *ret)
 {
 	uint64_t words[2];
 
@@ -75,7 +75,7 @@ bool notify_next(struct notify_ring *r, struct vdev_notification *ret)
 	}
 	words[1] = load_word(r, r->at, 1);
 	memcpy(ret, words, sizeof(*ret));
-	r->doubt |= (ret->type_phase & VDEV_NOTE_HW_OVERFLOW) != 0;
+	r->doubt |= (ret->type_phase & NOTE_HW_OVERFLOW) != 0;
 	r->last_ps = words[1];
 	r->at++;
 	r->read++;

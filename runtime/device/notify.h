@@ -34,6 +34,6 @@ void notify_attach(struct notify_ring *r, void *memory, uint64_t bytes);
 void notify_place(struct notify_ring *r, uint64_t written);
 
 /* Takes the next record; false when there is none yet. */
-bool notify_next(struct notify_ring *r, struct vdev_notification *ret);
+bool notify_next(struct notify_ring *r, struct notification *ret);
 
 #endif

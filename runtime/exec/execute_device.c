@@ -29,7 +29,7 @@
 
 /* ---- records of runs ---------------------------------------------------------------------- */
 
-static void keep(struct core_notes *n, const struct vdev_notification *note)
+static void keep(struct core_notes *n, const struct notification *note)
 {
 	if (n->count == n->room) {
 		uint32_t room = n->room ? 2 * n->room : 64;
@@ -49,12 +49,12 @@ static void keep(struct core_notes *n, const struct vdev_notification *note)
 static void take_ring(struct core_run *r, enum device_ring which, struct core_notes *n)
 {
 	struct notify_ring *ring = &r->core->rings[which];
-	struct vdev_notification note;
+	struct notification note;
 	uint32_t lost;
 
 	while (notify_next(ring, &note)) {
 		keep(n, &note);
-		n->lost += (note.type_phase & VDEV_NOTE_SW_OVERFLOW) != 0; /* at least one */
+		n->lost += (note.type_phase & NOTE_SW_OVERFLOW) != 0; /* at least one */
 	}
 	if (device_ring_check(r->core, which, &lost) == 0)
 		n->lost += lost;
@@ -81,30 +81,30 @@ void device_forget(struct core_run *r)
 	device_drop_notes(r);
 }
 
-static void take_note(struct core_run *r, const struct vdev_notification *note)
+static void take_note(struct core_run *r, const struct notification *note)
 {
 	unsigned hint = note->hint >> 4;
 
-	if (note->subtype == VDEV_NOTE_START) {
+	if (note->subtype == NOTE_START) {
 		r->started = true;
 		r->start_ps = note->timestamp_ps;
-	} else if (note->subtype == VDEV_NOTE_END) {
+	} else if (note->subtype == NOTE_END) {
 		r->ended = true;
 		r->end_ps = note->timestamp_ps;
 		r->status = (NRT_STATUS)note->custom;
-	} else if (note->subtype == VDEV_NOTE_CUSTOM &&
-		   (hint == VDEV_HINT_SWITCH_BEGINS || hint == VDEV_HINT_SWITCH_ENDS)) {
-		r->switch_ps[hint == VDEV_HINT_SWITCH_ENDS] = note->timestamp_ps;
+	} else if (note->subtype == NOTE_CUSTOM &&
+		   (hint == NOTE_HINT_SWITCH_BEGINS || hint == NOTE_HINT_SWITCH_ENDS)) {
+		r->switch_ps[hint == NOTE_HINT_SWITCH_ENDS] = note->timestamp_ps;
 	}
 }
 
 /* What belongs to an execution that was given up is passed over. */
 void device_take_notes(const struct execution *e, struct core_run *r)
 {
-	struct vdev_notification note;
+	struct notification note;
 
 	while (!r->ended && notify_next(&r->core->rings[DEVICE_RING_RUNS], &note)) {
-		r->ends += note.subtype == VDEV_NOTE_END;
+		r->ends += note.subtype == NOTE_END;
 		if (note.id == (uint16_t)e->id)
 			take_note(r, &note);
 	}
@@ -240,7 +240,7 @@ void device_say_run(const struct execution *e, const struct core_run *r)
 }
 
 static void say_error(
-	const struct execution *e, const struct core_run *r, const struct vdev_notification *note)
+	const struct execution *e, const struct core_run *r, const struct notification *note)
 {
 	struct trace_device_exec numerical = {.device_core_idx = r->core->index,
 		.exec_id = e->id,
@@ -262,7 +262,7 @@ static void say_error(
 static void say_lost(
 	const struct execution *e, const struct core_run *r, const char *what, uint64_t lost)
 {
-	const struct vdev_notification note = {.custom = VDEV_CORE_FAULT_OVERFLOW,
+	const struct notification note = {.custom = VDEV_CORE_FAULT_OVERFLOW,
 		.subtype = NRT_EXEC_SW_NQ_OVERFLOW,
 		.timestamp_ps = r->end_ps};
 
@@ -291,7 +291,7 @@ void device_say_errors(const struct execution *e, struct core_run *r)
 }
 
 static void say_collective(const struct execution *e, const struct core_run *r,
-	const struct vdev_notification *note, uint64_t end_ps, NRT_STATUS status)
+	const struct notification *note, uint64_t end_ps, NRT_STATUS status)
 {
 	struct trace_cc_exec cc = {.gid = (uint32_t)e->model->place.group,
 		.op_id = note->id,
@@ -303,7 +303,7 @@ static void say_collective(const struct execution *e, const struct core_run *r,
 		.device_core_idx = r->core->index,
 		.sync = cc.sync};
 
-	if (note->subtype == VDEV_NOTE_CC_START)
+	if (note->subtype == NOTE_CC_START)
 		say_span(e, TRACE_CC_EXEC, &cc, sizeof(cc), cc.sync, at(r, end_ps), status);
 	else if (r == &e->runs[0])
 		say_span(e, TRACE_CC_EXEC_BARRIER, &barrier, sizeof(barrier), barrier.sync,
@@ -313,17 +313,17 @@ static void say_collective(const struct execution *e, const struct core_run *r,
 /* A TopSP does one thing after another; what has no end was cut off by the end of the run. */
 void device_say_collectives(const struct execution *e, struct core_run *r)
 {
-	struct vdev_notification open = {0};
+	struct notification open = {0};
 
 	take_ring(r, DEVICE_RING_COLLECTIVES, &r->collectives);
 	for (uint32_t i = 0; i < r->collectives.count; i++) {
-		const struct vdev_notification note = r->collectives.list[i];
+		const struct notification note = r->collectives.list[i];
 
-		if (note.subtype == VDEV_NOTE_CC_START || note.subtype == VDEV_NOTE_START)
+		if (note.subtype == NOTE_CC_START || note.subtype == NOTE_START)
 			open = note;
 		else if (open.subtype && r->synced)
 			say_collective(e, r, &open, note.timestamp_ps, 0);
-		if (note.subtype == VDEV_NOTE_CC_END || note.subtype == VDEV_NOTE_END)
+		if (note.subtype == NOTE_CC_END || note.subtype == NOTE_END)
 			open.subtype = 0;
 	}
 	if (open.subtype && r->synced)

@@ -17,7 +17,7 @@
 
 /* Records of a ring, read while the run goes on, for the events that are made of them at its end. */
 struct core_notes {
-	struct vdev_notification *list;
+	struct notification *list;
 	uint32_t count, room;
 	uint64_t lost; /* records that could not be had */
 };

@@ -13,7 +13,7 @@
 
 static const struct vdev_core_fault_row rows[VDEV_CORE_FAULT_NUMBERS] = {
 #define FAULT(id, number, name, status, ends, record) \
-	[number] = {name, status, VDEV_FAULT_##ends, VDEV_NOTE_TYPE_##record},
+	[number] = {name, status, VDEV_FAULT_##ends, NOTE_TYPE_##record},
 #include "runtime/vdev/faults.def"
 #undef FAULT
 };

@@ -31,8 +31,7 @@ static bool wait_until(struct vdev_core *core, uint64_t device_ps)
 		core, (vdev_clock_to_boot_ps(&core->clock, device_ps) + 999) / 1000);
 }
 
-static int write_record(
-	struct run *r, struct vdev_ring *ring, const struct vdev_notification *record)
+static int write_record(struct run *r, struct vdev_ring *ring, const struct notification *record)
 {
 	return vdev_ring_write(
 		ring, *record, r->core->device->vdev->config.ring_full, &r->core->losses);
@@ -44,7 +43,7 @@ static void do_fault(struct run *r, uint32_t index, uint8_t number, uint64_t at_
 {
 	const struct vdev_core_fault_row *row = vdev_core_fault_find(number);
 	struct vdev_ring *errors = core_ring(r, VDEV_NQ_TYPE_ERROR, 0);
-	const struct vdev_notification record = {
+	const struct notification record = {
 		.id = (uint16_t)index,
 		.type_phase = row->record,
 		.custom = number,
@@ -74,8 +73,7 @@ static bool goes_on(const struct run *r)
 }
 
 /* Writes a record at its time, and ends the run where it cannot be written and may not be lost. */
-static void note(
-	struct run *r, struct vdev_ring *ring, uint32_t index, struct vdev_notification record)
+static void note(struct run *r, struct vdev_ring *ring, uint32_t index, struct notification record)
 {
 	if (!ring->memory || !goes_on(r) || !wait_until(r->core, record.timestamp_ps))
 		return;
@@ -86,10 +84,10 @@ static void note(
 static void note_launch(struct run *r, uint16_t subtype, unsigned hint, uint64_t at_ps)
 {
 	note(r, vdev_run_ring(&r->core->rings), 0,
-		(struct vdev_notification){
+		(struct notification){
 			.id = (uint16_t)r->launch->number,
-			.hint = VDEV_NOTE_HINT(hint),
-			.type_phase = VDEV_NOTE_TYPE_EXPLICIT_SP,
+			.hint = NOTE_HINT(hint),
+			.type_phase = NOTE_TYPE_EXPLICIT_SP,
 			.custom = hint ? 0 : r->launch->status,
 			.subtype = subtype,
 			.timestamp_ps = at_ps,
@@ -100,27 +98,27 @@ static void note_launch(struct run *r, uint16_t subtype, unsigned hint, uint64_t
 static void note_instruction(struct run *r, uint32_t index, bool begins, uint64_t at_ps)
 {
 	const struct vdev_instruction *i = &r->launch->list[index];
-	struct vdev_notification record = {
+	struct notification record = {
 		.id = (uint16_t)index,
 		.custom = i->op,
-		.subtype = begins ? VDEV_NOTE_START : VDEV_NOTE_END,
+		.subtype = begins ? NOTE_START : NOTE_END,
 		.timestamp_ps = at_ps,
 	};
 	struct vdev_ring *ring;
 
 	if (i->unit >= VDEV_DMA) {
-		record.type_phase = VDEV_NOTE_TYPE_DMA;
+		record.type_phase = NOTE_TYPE_DMA;
 		ring = core_ring(r, VDEV_NQ_TYPE_TRACE_DMA, i->unit - VDEV_DMA);
 	} else if (i->unit == VDEV_TOP_SP) {
 		if (!vdev_is_collective(i))
 			return;
 		if (i->op != VDEV_OP_BARRIER)
-			record.subtype = begins ? VDEV_NOTE_CC_START : VDEV_NOTE_CC_END;
-		record.type_phase = VDEV_NOTE_TYPE_EXPLICIT_SP;
+			record.subtype = begins ? NOTE_CC_START : NOTE_CC_END;
+		record.type_phase = NOTE_TYPE_EXPLICIT_SP;
 		ring = &r->core->rings.top_sp[VDEV_NQ_TYPE_NOTIFY][0];
 	} else {
-		record.type_phase = (uint8_t)(begins ? VDEV_NOTE_TYPE_INST_START(i->unit)
-						     : VDEV_NOTE_TYPE_INST_END(i->unit));
+		record.type_phase = (uint8_t)(begins ? NOTE_TYPE_INST_START(i->unit)
+						     : NOTE_TYPE_INST_END(i->unit));
 		ring = core_ring(r, VDEV_NQ_TYPE_TRACE, i->unit);
 	}
 	note(r, ring, index, record);
@@ -133,9 +131,9 @@ static void note_semaphore(struct run *r, uint32_t index, uint64_t value, uint64
 	if (i->post == VDEV_NO_SEMAPHORE || i->unit > VDEV_SP)
 		return;
 	note(r, core_ring(r, VDEV_NQ_TYPE_EVENT, i->unit), index,
-		(struct vdev_notification){
+		(struct notification){
 			.id = (uint16_t)index,
-			.type_phase = (uint8_t)VDEV_NOTE_TYPE_SEMAPHORE(i->unit),
+			.type_phase = (uint8_t)NOTE_TYPE_SEMAPHORE(i->unit),
 			.custom = i->post,
 			.subtype = (uint16_t)value,
 			.timestamp_ps = at_ps,
@@ -312,10 +310,10 @@ static void start(struct run *r)
 
 	r->start_ps = r->launch->switched ? now_ps + switch_ps : now_ps;
 	if (r->launch->switched) {
-		note_launch(r, VDEV_NOTE_CUSTOM, VDEV_HINT_SWITCH_BEGINS, now_ps);
-		note_launch(r, VDEV_NOTE_CUSTOM, VDEV_HINT_SWITCH_ENDS, r->start_ps);
+		note_launch(r, NOTE_CUSTOM, NOTE_HINT_SWITCH_BEGINS, now_ps);
+		note_launch(r, NOTE_CUSTOM, NOTE_HINT_SWITCH_ENDS, r->start_ps);
 	}
-	note_launch(r, VDEV_NOTE_START, 0, r->start_ps);
+	note_launch(r, NOTE_START, 0, r->start_ps);
 }
 
 /* The END record and what it says.  Counted before it is there: who sees END may acknowledge at
@@ -324,10 +322,10 @@ static void finish(struct run *r)
 {
 	struct vdev_core *core = r->core;
 	struct vdev_ring *ring = vdev_run_ring(&core->rings);
-	struct vdev_notification record = {
+	struct notification record = {
 		.id = (uint16_t)r->launch->number,
-		.type_phase = VDEV_NOTE_TYPE_EXPLICIT_SP,
-		.subtype = VDEV_NOTE_END,
+		.type_phase = NOTE_TYPE_EXPLICIT_SP,
+		.subtype = NOTE_END,
 		.timestamp_ps = r->end_ps,
 	};
 

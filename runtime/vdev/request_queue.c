@@ -99,7 +99,7 @@ static int init_ring(struct vdev_call *call, const struct ring_wish *wish, uint6
 	_cleanup_memory_ struct vdev_memory *memory = NULL;
 	int r;
 
-	if (!ring_slot(call->device, wish) || wish->size < 2 * sizeof(struct vdev_notification) ||
+	if (!ring_slot(call->device, wish) || wish->size < 2 * sizeof(struct notification) ||
 		(wish->size & (wish->size - 1)))
 		return -EINVAL;
 	memory = existing_ring(call, wish);

@@ -16,7 +16,7 @@ void vdev_ring_bind(struct vdev_ring *ring, struct vdev_memory *memory)
 	if (!memory)
 		return;
 	ring->memory = vdev_memory_ref(memory);
-	ring->slots = memory->size / sizeof(struct vdev_notification);
+	ring->slots = memory->size / sizeof(struct notification);
 }
 
 void vdev_rings_clear(struct vdev_rings *rings)
@@ -35,13 +35,13 @@ static bool is_full(const struct vdev_ring *ring, enum vdev_ring_full full)
 	       ring->written - ring->read >= ring->slots;
 }
 
-static void store(struct vdev_ring *ring, struct vdev_notification record)
+static void store(struct vdev_ring *ring, struct notification record)
 {
 	uint64_t lap = ring->written / ring->slots, head;
 	uint8_t *slot = ring->memory->map + ring->written % ring->slots * sizeof(record);
 
 	ring->written++;
-	record.type_phase |= lap & 1 ? 0 : VDEV_NOTE_PHASE;
+	record.type_phase |= lap & 1 ? 0 : NOTE_PHASE;
 	/* The reader waits for the phase bit, so the word that holds it comes last. */
 	memcpy(&head, &record.timestamp_ps, sizeof(head));
 	__atomic_store_n((uint64_t *)(void *)(slot + 8), head, __ATOMIC_RELAXED);
@@ -49,8 +49,8 @@ static void store(struct vdev_ring *ring, struct vdev_notification record)
 	__atomic_store_n((uint64_t *)(void *)slot, head, __ATOMIC_RELEASE);
 }
 
-int vdev_ring_write(struct vdev_ring *ring, struct vdev_notification record,
-	enum vdev_ring_full full, struct vdev_ring_losses *losses)
+int vdev_ring_write(struct vdev_ring *ring, struct notification record, enum vdev_ring_full full,
+	struct vdev_ring_losses *losses)
 {
 	if (!ring->memory)
 		return 0;
@@ -63,11 +63,11 @@ int vdev_ring_write(struct vdev_ring *ring, struct vdev_notification record,
 			losses->dropped++;
 			return 0;
 		}
-		record.type_phase |= VDEV_NOTE_HW_OVERFLOW;
+		record.type_phase |= NOTE_HW_OVERFLOW;
 		losses->overwritten++;
 	}
 	if (ring->dropped)
-		record.type_phase |= VDEV_NOTE_SW_OVERFLOW;
+		record.type_phase |= NOTE_SW_OVERFLOW;
 	ring->dropped = false;
 	store(ring, record);
 	return 0;

@@ -60,8 +60,8 @@ void vdev_rings_clear(struct vdev_rings *rings);
 
 /* Writes a record: its type without the upper three bits, which are set here.  Nothing when there
  * is no ring.  -ENOBUFS when it is full and `full` is VDEV_RING_FAIL. */
-int vdev_ring_write(struct vdev_ring *ring, struct vdev_notification record,
-	enum vdev_ring_full full, struct vdev_ring_losses *losses);
+int vdev_ring_write(struct vdev_ring *ring, struct notification record, enum vdev_ring_full full,
+	struct vdev_ring_losses *losses);
 
 /* The reader has read so many records, in 32 bits; a position that cannot be is ignored. */
 void vdev_ring_read(struct vdev_ring *ring, uint32_t records);

@@ -27,6 +27,8 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "proto/notification.h"
+
 #define VDEV_EXEC_ENGINE 200u /* eng_id; qid = core index within the device */
 #define VDEV_NQ_DEV_TYPE_CORE 0u
 #define VDEV_NQ_DEV_TYPE_TOP_SP 1u /* nq_dev_id = core index: each core has one */
@@ -169,11 +171,8 @@ struct vdev_binding {
 
 /* ---- notifications ------------------------------------------------------------------------ */
 
-/* 16 bytes, the hardware's shape: type in bits 0..4 of byte 3, overflow bits 5 and 6, phase in bit 7.
- * The phase bit of the first lap is 1 and flips each lap; memory starts as 0.
- *
- * A core writes to the rings that exist (NOTIFICATIONS_INIT): type and engine index say which records come
- * there.  Numbers of types and subtypes are the hardware's, what stands in id, hint and custom is ours.
+/* A core writes to the rings that exist (NOTIFICATIONS_INIT): type and engine index say which records
+ * (proto/notification.h) come there.  What stands in id, hint and custom is ours.
  *
  *	ring		records			id		custom		subtype
  *	NOTIFY, 4	of a run: explicit, SP	launch		status at END	START, END
@@ -186,37 +185,6 @@ struct vdev_binding {
  *	TopSP NOTIFY, 0	collectives: explicit	index		op		CC_START, CC_END;
  *						of the instruction		barrier: START, END
  */
-struct vdev_notification {
-	uint16_t id;
-	uint8_t hint; /* bits 4..7 of byte 2; 0..3 are 0 */
-	uint8_t type_phase;
-	uint16_t custom;
-	uint16_t subtype; /* enum vdev_subtype */
-	uint64_t timestamp_ps;
-};
-
-enum vdev_subtype {
-	VDEV_NOTE_START = 2,
-	VDEV_NOTE_END = 3,
-	VDEV_NOTE_CUSTOM = 6,
-	VDEV_NOTE_CC_START = 7,
-	VDEV_NOTE_CC_END = 8
-};
-#define VDEV_NOTE_HINT(n) ((uint8_t)((n) << 4))
-#define VDEV_HINT_SWITCH_BEGINS 1u
-#define VDEV_HINT_SWITCH_ENDS 2u
-#define VDEV_NOTE_SW_OVERFLOW 0x20u /* records before this one were dropped */
-#define VDEV_NOTE_HW_OVERFLOW 0x40u /* this one was written over one that nobody had read */
-#define VDEV_NOTE_PHASE 0x80u
-#define VDEV_NOTE_TYPE(type_phase) ((unsigned)((type_phase)&0x1fu))
-#define VDEV_NOTE_TYPE_DMA 2u
-#define VDEV_NOTE_TYPE_ERROR 3u
-#define VDEV_NOTE_TYPE_INST_START(engine) (4u + 4u * (engine))
-#define VDEV_NOTE_TYPE_INST_END(engine) (5u + 4u * (engine))
-#define VDEV_NOTE_TYPE_EXPLICIT(engine) (6u + 4u * (engine))
-#define VDEV_NOTE_TYPE_SEMAPHORE(engine) (7u + 4u * (engine))
-#define VDEV_NOTE_TYPE_EXPLICIT_SP VDEV_NOTE_TYPE_EXPLICIT(4u)
-#define VDEV_NOTE_TYPE_TPB_ERROR 0x1fu
 
 /* ---- mem.sock ----------------------------------------------------------------------------- */
 
@@ -237,6 +205,5 @@ struct vdev_mem_answer {
 static_assert(sizeof(struct vdev_program) == 48, "vdev_program");
 static_assert(sizeof(struct vdev_instruction) == 64, "vdev_instruction");
 static_assert(sizeof(struct vdev_binding) == 24, "vdev_binding");
-static_assert(sizeof(struct vdev_notification) == 16, "vdev_notification");
 
 #endif

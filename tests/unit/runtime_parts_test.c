@@ -160,18 +160,18 @@ TEST("device: what was opened is looked at, not what stood at the path before", 
 #define RECORDS 8u
 
 struct ring_memory {
-	_Alignas(8) struct vdev_notification slots[RECORDS];
+	_Alignas(8) struct notification slots[RECORDS];
 	uint64_t written;
 };
 
 /* What the device does. */
 static void write_note(struct ring_memory *m)
 {
-	struct vdev_notification *slot = &m->slots[m->written % RECORDS];
+	struct notification *slot = &m->slots[m->written % RECORDS];
 	bool phase = m->written / RECORDS % 2 == 0;
 
-	*slot = (struct vdev_notification){.id = (uint16_t)m->written,
-		.type_phase = (uint8_t)(VDEV_NOTE_TYPE_EXPLICIT_SP | (phase ? VDEV_NOTE_PHASE : 0)),
+	*slot = (struct notification){.id = (uint16_t)m->written,
+		.type_phase = (uint8_t)(NOTE_TYPE_EXPLICIT_SP | (phase ? NOTE_PHASE : 0)),
 		.timestamp_ps = m->written * 1000};
 	m->written++;
 }
@@ -180,7 +180,7 @@ TEST("notify: a reader starts behind what is there, at every fill of the ring", 
 {
 	for (unsigned before = 0; before <= 3 * RECORDS; before++) {
 		struct ring_memory m = {.written = 0};
-		struct vdev_notification note;
+		struct notification note;
 		struct notify_ring r;
 
 		for (unsigned i = 0; i < before; i++)
@@ -203,7 +203,7 @@ TEST("notify: a reader that the device has lapped has a doubt, and goes on from 
 	"[notify]")
 {
 	struct ring_memory m = {.written = 0};
-	struct vdev_notification note;
+	struct notification note;
 	struct notify_ring r;
 
 	notify_attach(&r, m.slots, sizeof(m.slots));
@@ -223,7 +223,7 @@ TEST("notify: a reader that the device has lapped has a doubt, and goes on from 
 	}
 	/* A bit of the device's says that records are gone, where the phase does not. */
 	write_note(&m);
-	m.slots[(m.written - 1) % RECORDS].type_phase |= VDEV_NOTE_HW_OVERFLOW;
+	m.slots[(m.written - 1) % RECORDS].type_phase |= NOTE_HW_OVERFLOW;
 	CHECK(notify_next(&r, &note));
 	CHECK(r.doubt);
 }

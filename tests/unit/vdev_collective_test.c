@@ -92,7 +92,7 @@ static int be_rank_one(void *arg)
 	const struct vdev_run *run = arg;
 	int fd = vdev_open(run, 1, O_RDWR);
 	struct rank_on_core r = {0};
-	struct vdev_notification start, end;
+	struct notification start, end;
 
 	if (rank_open(&r, run, fd, 1, 0, 1) != 0)
 		return 1;
@@ -109,13 +109,13 @@ TEST("vdev collective: two processes on two devices add, gather and meet", "[vde
 		.nq_type = VDEV_NQ_TYPE_NOTIFY,
 		.nq_dev_id = 2,
 		.size = 4096};
-	static const uint16_t subtypes[] = {VDEV_NOTE_CC_START, VDEV_NOTE_CC_END,
-		VDEV_NOTE_CC_START, VDEV_NOTE_CC_END, VDEV_NOTE_START, VDEV_NOTE_END};
+	static const uint16_t subtypes[] = {
+		NOTE_CC_START, NOTE_CC_END, NOTE_CC_START, NOTE_CC_END, NOTE_START, NOTE_END};
 	_run_ struct vdev_run run = {0};
 	_cleanup_close_ int fd = -1;
 	_notes_ struct vdev_notes notes = {0};
 	struct rank_on_core r = {0};
-	struct vdev_notification start, end, note;
+	struct notification start, end, note;
 	uint64_t last = 0;
 
 	REQUIRE(vdev_run_start(&run, (const char *[]){"--devices", "2", NULL}));
@@ -127,7 +127,7 @@ TEST("vdev collective: two processes on two devices add, gather and meet", "[vde
 	/* It waits for the other one, however late that is. */
 	REQUIRE(vdev_client_next(&r.c, &start));
 	REQUIRE(vdev_notes_next(&notes, &note));
-	CHECK_EQ(note.subtype, VDEV_NOTE_CC_START);
+	CHECK_EQ(note.subtype, NOTE_CC_START);
 	CHECK(!vdev_client_has(&r.c));
 	CHECK_EQ(vdev_in_child(be_rank_one, &run), 0);
 	REQUIRE(vdev_client_next(&r.c, &end));
@@ -141,7 +141,7 @@ TEST("vdev collective: two processes on two devices add, gather and meet", "[vde
 		CHECK_EQ(note.subtype, subtypes[i]);
 		CHECK_EQ(note.id, i / 2);
 		CHECK_EQ(note.custom, sum_and_gather[i / 2].op);
-		CHECK_EQ(note.type_phase, VDEV_NOTE_PHASE | VDEV_NOTE_TYPE_EXPLICIT_SP);
+		CHECK_EQ(note.type_phase, NOTE_PHASE | NOTE_TYPE_EXPLICIT_SP);
 		CHECK(note.timestamp_ps >= last);
 		last = note.timestamp_ps;
 	}
@@ -155,7 +155,7 @@ static int wait_as_rank_one(void *arg)
 	const struct vdev_run *run = arg;
 	int fd = vdev_open(run, 1, O_RDWR);
 	struct rank_on_core r = {0};
-	struct vdev_notification start;
+	struct notification start;
 
 	if (rank_open(&r, run, fd, 1, 1, 1) != 0 || vdev_client_launch(&r.c, 1) != 0 ||
 		!vdev_client_next(&r.c, &start))
@@ -170,7 +170,7 @@ TEST("vdev collective: a member that dies or is cancelled leaves, and may be rep
 	_run_ struct vdev_run run = {0};
 	_cleanup_close_ int fd = -1;
 	struct rank_on_core r = {0};
-	struct vdev_notification start, end;
+	struct notification start, end;
 
 	REQUIRE(vdev_run_start(&run, (const char *[]){"--devices", "2", NULL}));
 	fd = vdev_open(&run, 0, O_RDWR);
@@ -202,7 +202,7 @@ TEST("vdev collective: members that disagree all end with 1200 and a record", "[
 	_cleanup_close_ int fd = -1;
 	struct vdev_client c[3] = {0};
 	struct vdev_notes errors[3] = {0};
-	struct vdev_notification note;
+	struct notification note;
 
 	REQUIRE(vdev_run_start(&run, NULL));
 	fd = vdev_open(&run, 0, O_RDWR);
@@ -223,7 +223,7 @@ TEST("vdev collective: members that disagree all end with 1200 and a record", "[
 		test_info("rank %u", i);
 		REQUIRE(vdev_client_next(&c[i], &note));
 		REQUIRE(vdev_client_next(&c[i], &note));
-		CHECK_EQ(note.subtype, VDEV_NOTE_END);
+		CHECK_EQ(note.subtype, NOTE_END);
 		CHECK_EQ(note.custom, NRT_EXEC_HW_ERR_COLLECTIVES);
 		REQUIRE(vdev_notes_next(&errors[i], &note));
 		CHECK_EQ(note.custom, VDEV_CORE_FAULT_COLLECTIVES);
@@ -252,7 +252,7 @@ struct meeting_thread {
 static void *meet_often(void *arg)
 {
 	struct meeting_thread *t = arg;
-	struct vdev_notification start, end;
+	struct notification start, end;
 
 	t->good = true;
 	for (uint32_t n = 0; n < 40 && t->good; n++)

@@ -307,7 +307,7 @@ TEST("vdev: a program computes, and its notes are exactly its duration apart", "
 	struct neuron_dma_queue_state tx, rx;
 	struct neuron_dma_queue_get_state state = {
 		VDEV_EXEC_ENGINE, 3, (uintptr_t)&tx, (uintptr_t)&rx};
-	struct vdev_notification start, end;
+	struct notification start, end;
 	float a[ELEMENTS], b[ELEMENTS], out[ELEMENTS];
 	uint64_t handles[4], previous_end = 0;
 	unsigned wrong = 0;
@@ -331,11 +331,11 @@ TEST("vdev: a program computes, and its notes are exactly its duration apart", "
 		REQUIRE(vdev_client_next(&c, &end));
 		CHECK_EQ(start.id, n & 0xffff);
 		CHECK_EQ(end.id, n & 0xffff);
-		CHECK_EQ(start.subtype, VDEV_NOTE_START);
-		CHECK_EQ(end.subtype, VDEV_NOTE_END);
+		CHECK_EQ(start.subtype, NOTE_START);
+		CHECK_EQ(end.subtype, NOTE_END);
 		CHECK_EQ(start.custom, 0);
 		CHECK_EQ(end.custom, 0);
-		CHECK_EQ(start.type_phase, VDEV_NOTE_PHASE | VDEV_NOTE_TYPE_EXPLICIT_SP);
+		CHECK_EQ(start.type_phase, NOTE_PHASE | NOTE_TYPE_EXPLICIT_SP);
 		CHECK_EQ(end.timestamp_ps - start.timestamp_ps, 1234567891 + 98765432109);
 		CHECK(start.timestamp_ps >= previous_end);
 		CHECK(start.timestamp_ps >= 3000000000000ull); /* core 3 starts at three seconds */
@@ -360,7 +360,7 @@ TEST("vdev: launches of a core run in order; at most 64 wait; the ring keeps the
 	_run_ struct vdev_run run = {0};
 	_cleanup_close_ int fd = -1;
 	_client_ struct vdev_client c = {0};
-	struct vdev_notification note;
+	struct notification note;
 	const struct vdev_instruction long_step = {
 		.op = VDEV_OP_NOP, UNORDERED, .duration_ps = 500000000000};
 	uint64_t last = 0;
@@ -384,7 +384,7 @@ TEST("vdev: launches of a core run in order; at most 64 wait; the ring keeps the
 	for (int i = 0; i < 2 * accepted; i++) {
 		REQUIRE(vdev_client_next(&c, &note));
 		CHECK_EQ(note.id, i / 2 + 1);
-		CHECK_EQ(note.subtype, i % 2 ? VDEV_NOTE_END : VDEV_NOTE_START);
+		CHECK_EQ(note.subtype, i % 2 ? NOTE_END : NOTE_START);
 		CHECK(note.timestamp_ps >= last);
 		last = note.timestamp_ps;
 	}
@@ -398,7 +398,7 @@ TEST("vdev: notes go round a small ring with the phase of each lap", "[vdev]")
 	_run_ struct vdev_run run = {0};
 	_cleanup_close_ int fd = -1;
 	_client_ struct vdev_client c = {0};
-	struct vdev_notification note;
+	struct notification note;
 
 	REQUIRE(vdev_run_start(&run, NULL));
 	fd = vdev_open(&run, 0, O_RDWR);
@@ -406,14 +406,14 @@ TEST("vdev: notes go round a small ring with the phase of each lap", "[vdev]")
 	REQUIRE_EQ(vdev_client_open(&c, &run, fd, 0, 4 * sizeof(note)), 0);
 	REQUIRE_EQ(vdev_client_load(&c, NULL, 0, NULL, 0), 0);
 	for (unsigned n = 0; n < 7; n++) {
-		unsigned phase = n / 2 % 2 ? 0 : VDEV_NOTE_PHASE;
+		unsigned phase = n / 2 % 2 ? 0 : NOTE_PHASE;
 
 		CHECK(!vdev_client_has(&c));
 		REQUIRE_EQ(vdev_client_launch(&c, n), 0);
 		for (int i = 0; i < 2; i++) {
 			REQUIRE(vdev_client_next(&c, &note));
 			CHECK_EQ(note.id, n);
-			CHECK_EQ(note.type_phase & VDEV_NOTE_PHASE, phase);
+			CHECK_EQ(note.type_phase & NOTE_PHASE, phase);
 		}
 	}
 }
@@ -472,7 +472,7 @@ TEST("vdev: a bad program is answered by two notes with the error, and takes no 
 		const struct bad *bad = &rows[i];
 		struct vdev_binding binding = {
 			bad->handle ? bad->handle : good, bad->offset, bad->size};
-		struct vdev_notification start, end;
+		struct notification start, end;
 
 		test_info("%s", bad->what);
 		REQUIRE_EQ(vdev_write(fd, c.program, 0, &bad->header, sizeof(bad->header)), 0);
@@ -557,7 +557,7 @@ TEST("vdev: memory freed and client gone in mid-run leave the device whole", "[v
 		.count = 64,
 		.duration_ps = 1800ull * 1000000000000ull};
 	struct vdev_binding bindings[2] = {{.size = 64}, {.size = 64}};
-	struct vdev_notification note;
+	struct notification note;
 	struct neuron_mem_free free_arg;
 	int fd;
 
@@ -585,7 +585,7 @@ TEST("vdev: memory freed and client gone in mid-run leave the device whole", "[v
 	REQUIRE(vdev_client_next(&next, &note));
 	CHECK_EQ(note.id, 7);
 	REQUIRE(vdev_client_next(&next, &note));
-	CHECK_EQ(note.subtype, VDEV_NOTE_END);
+	CHECK_EQ(note.subtype, NOTE_END);
 	close(fd);
 }
 
@@ -601,7 +601,7 @@ TEST("vdev: when a queue's release returns, what it ended does not write any mor
 	const struct vdev_instruction step = {
 		.op = VDEV_OP_COPY, UNORDERED, .dtype = NRT_DTYPE_UINT8, .dst = 1, .count = BIG};
 	struct vdev_binding bindings[2] = {{.size = BIG}, {.size = BIG}};
-	struct vdev_notification note;
+	struct notification note;
 	uint8_t mark = 0x77, got = 0;
 
 	REQUIRE(vdev_run_start(&run, NULL));
@@ -621,7 +621,7 @@ TEST("vdev: when a queue's release returns, what it ended does not write any mor
 	REQUIRE_EQ(vdev_client_launch(&c, 2), 0);
 	do
 		REQUIRE(vdev_client_next(&c, &note));
-	while (note.id != 2 || note.subtype != VDEV_NOTE_END);
+	while (note.id != 2 || note.subtype != NOTE_END);
 	REQUIRE_EQ(vdev_read(fd, bindings[1].mem_handle, BIG - 1, &got, 1), 0);
 	CHECK_EQ(got, mark);
 }
@@ -633,7 +633,7 @@ TEST("vdev: the clock registers run as the notes do", "[vdev]")
 	_cleanup_close_ int fd = -1;
 	_client_ struct vdev_client c = {0};
 	struct neuron_device_info info;
-	struct vdev_notification start;
+	struct notification start;
 	uint64_t addresses[2] = {VDEV_BAR_CLOCK(1), VDEV_BAR_CLOCK(1) + 4}, clock[3] = {0};
 	struct neuron_bar_rw read = {.address = (uintptr_t)addresses, .count = 2};
 

@@ -83,7 +83,7 @@ static uint8_t copied(const struct faulty *f)
 
 static void check_good_run(struct faulty *f, uint32_t number, uint8_t data)
 {
-	struct vdev_notification start, end;
+	struct notification start, end;
 
 	REQUIRE_EQ(faulty_load(f, 0, data), 0);
 	REQUIRE(vdev_client_run(&f->c, number, &start, &end));
@@ -95,7 +95,7 @@ static void check_good_run(struct faulty *f, uint32_t number, uint8_t data)
 
 static void check_error_record(struct faulty *f, uint8_t number, uint32_t index, uint64_t at_ps)
 {
-	struct vdev_notification note;
+	struct notification note;
 
 	REQUIRE(vdev_notes_next(&f->errors, &note));
 	CHECK_EQ(note.id, index);
@@ -119,7 +119,7 @@ TEST("vdev fault: a program's fault has its status, its record and its course", 
 	REQUIRE_EQ(faulty_open(&f, &run, fd), 0);
 	for (uint8_t n = 1; n < FAULTS; n++) {
 		bool goes_on = faults[n].course == VDEV_FAULT_GOES_ON;
-		struct vdev_notification start, end;
+		struct notification start, end;
 		char name[64];
 
 		if (faults[n].course == VDEV_FAULT_HANGS || n == VDEV_CORE_FAULT_UNRECOVERABLE)
@@ -152,7 +152,7 @@ TEST("vdev fault: what hangs has no END; released or bound anew the core goes on
 	REQUIRE(fd >= 0);
 	REQUIRE_EQ(faulty_open(&f, &run, fd), 0);
 	for (int way = 0; way < 2; way++) {
-		struct vdev_notification start;
+		struct notification start;
 
 		test_info("way %d", way);
 		REQUIRE_EQ(faulty_load(&f, VDEV_CORE_FAULT_TIMEOUT, 1), 0);
@@ -180,7 +180,7 @@ TEST("vdev fault: a program whose units wait for each other hangs until it is ca
 	_run_ struct vdev_run run = {0};
 	_cleanup_close_ int fd = -1;
 	struct faulty f = {0};
-	struct vdev_notification start;
+	struct notification start;
 
 	REQUIRE(vdev_run_start(&run, NULL));
 	fd = vdev_open(&run, 0, O_RDWR);
@@ -204,7 +204,7 @@ TEST("vdev fault: an unrecoverable core refuses launches until it is reset", "[v
 	_cleanup_close_ int fd = -1;
 	struct faulty f = {0};
 	struct neuron_device_reset reset = {.nc_map = 1};
-	struct vdev_notification start, end;
+	struct notification start, end;
 
 	REQUIRE(vdev_run_start(&run, NULL));
 	fd = vdev_open(&run, 0, O_RDWR);
@@ -239,7 +239,7 @@ TEST("vdev fault: --fault hits the launches of a core that it names", "[vdev]")
 	_cleanup_close_ int fd = -1, other = -1;
 	struct faulty f = {0};
 	_client_ struct vdev_client c = {0};
-	struct vdev_notification start, end;
+	struct notification start, end;
 
 	REQUIRE(vdev_run_start(&run, (const char *[]){"--devices", "2", "--fault", "hardware:0:2",
 					     "--fault", "numerical:9", NULL}));

@@ -417,15 +417,15 @@ void vdev_notes_close(struct vdev_notes *n)
 
 bool vdev_notes_has(const struct vdev_notes *n)
 {
-	const struct vdev_notification *slot = &n->ring[n->seen % n->slots];
+	const struct notification *slot = &n->ring[n->seen % n->slots];
 	uint64_t head = __atomic_load_n((const uint64_t *)(const void *)slot, __ATOMIC_ACQUIRE);
-	uint8_t wanted = n->seen / n->slots % 2 ? 0 : VDEV_NOTE_PHASE;
+	uint8_t wanted = n->seen / n->slots % 2 ? 0 : NOTE_PHASE;
 
 	/* A slot of the first lap is zero until written. */
-	return head && (head >> 24 & VDEV_NOTE_PHASE) == wanted;
+	return head && (head >> 24 & NOTE_PHASE) == wanted;
 }
 
-bool vdev_notes_next(struct vdev_notes *n, struct vdev_notification *ret)
+bool vdev_notes_next(struct vdev_notes *n, struct notification *ret)
 {
 	struct timespec start;
 
@@ -529,15 +529,15 @@ bool vdev_client_has(const struct vdev_client *c)
 	return vdev_notes_has(&c->notes);
 }
 
-bool vdev_client_next(struct vdev_client *c, struct vdev_notification *ret)
+bool vdev_client_next(struct vdev_client *c, struct notification *ret)
 {
 	return vdev_notes_next(&c->notes, ret);
 }
 
-bool vdev_client_run(struct vdev_client *c, uint32_t number, struct vdev_notification *ret_start,
-	struct vdev_notification *ret_end)
+bool vdev_client_run(struct vdev_client *c, uint32_t number, struct notification *ret_start,
+	struct notification *ret_end)
 {
 	return vdev_client_launch(c, number) == 0 && vdev_client_next(c, ret_start) &&
-	       ret_start->subtype == VDEV_NOTE_START && vdev_client_next(c, ret_end) &&
-	       ret_end->subtype == VDEV_NOTE_END;
+	       ret_start->subtype == NOTE_START && vdev_client_next(c, ret_end) &&
+	       ret_end->subtype == NOTE_END;
 }

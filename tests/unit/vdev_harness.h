@@ -86,7 +86,7 @@ void *vdev_start_cinit(void *arg);
 
 /* A notification ring and how far it is read. */
 struct vdev_notes {
-	struct vdev_notification *ring; /* mapped; NULL: not open */
+	struct notification *ring; /* mapped; NULL: not open */
 	uint64_t ring_size, slots;
 	uint64_t seen; /* records taken so far */
 };
@@ -96,7 +96,7 @@ int vdev_notes_open(struct vdev_notes *n, const struct vdev_run *run, int fd, un
 	const struct neuron_notifications_init_v2 *which);
 void vdev_notes_close(struct vdev_notes *n);
 /* Next record; false when none comes within ten seconds. */
-bool vdev_notes_next(struct vdev_notes *n, struct vdev_notification *ret);
+bool vdev_notes_next(struct vdev_notes *n, struct notification *ret);
 /* Whether a record is there now. */
 bool vdev_notes_has(const struct vdev_notes *n);
 
@@ -126,11 +126,11 @@ int vdev_client_bind(const struct vdev_client *c);
 int vdev_client_release(const struct vdev_client *c);
 int vdev_client_launch(struct vdev_client *c, uint32_t number);
 /* Next record of the ring; false when none comes within ten seconds. */
-bool vdev_client_next(struct vdev_client *c, struct vdev_notification *ret);
+bool vdev_client_next(struct vdev_client *c, struct notification *ret);
 /* Whether a record is there now. */
 bool vdev_client_has(const struct vdev_client *c);
 /* Launches, and takes the START and END records of that. */
-bool vdev_client_run(struct vdev_client *c, uint32_t number, struct vdev_notification *ret_start,
-	struct vdev_notification *ret_end);
+bool vdev_client_run(struct vdev_client *c, uint32_t number, struct notification *ret_start,
+	struct notification *ret_end);
 
 #endif

@@ -23,7 +23,7 @@
 /* ---- without a device -------------------------------------------------------------------- */
 
 struct small_ring {
-	_Alignas(8) uint8_t bytes[SLOTS * sizeof(struct vdev_notification)];
+	_Alignas(8) uint8_t bytes[SLOTS * sizeof(struct notification)];
 	struct vdev_memory memory;
 	struct vdev_ring ring;
 	struct vdev_ring_losses losses;
@@ -38,17 +38,17 @@ static void small_ring_init(struct small_ring *s)
 }
 
 /* Writes one more record; what stands in its place then, and what the call said. */
-static struct vdev_notification put(
+static struct notification put(
 	struct small_ring *s, uint16_t id, enum vdev_ring_full full, int want)
 {
-	struct vdev_notification got;
+	struct notification got;
 	uint64_t slot = s->ring.written % SLOTS;
 
 	CHECK_EQ(vdev_ring_write(&s->ring,
-			 (struct vdev_notification){.id = id,
-				 .type_phase = VDEV_NOTE_TYPE_EXPLICIT_SP,
+			 (struct notification){.id = id,
+				 .type_phase = NOTE_TYPE_EXPLICIT_SP,
 				 .custom = 7,
-				 .subtype = VDEV_NOTE_END,
+				 .subtype = NOTE_END,
 				 .timestamp_ps = 100u + id},
 			 full, &s->losses),
 		want);
@@ -62,14 +62,13 @@ TEST("vdev ring: it flips its phase each lap and keeps the newest", "[vdev]")
 
 	small_ring_init(&s);
 	for (uint16_t i = 0; i < 10; i++) {
-		struct vdev_notification got = put(&s, i, VDEV_RING_OVERWRITE, 0);
+		struct notification got = put(&s, i, VDEV_RING_OVERWRITE, 0);
 
 		CHECK_EQ(got.id, i);
 		CHECK_EQ(got.custom, 7);
-		CHECK_EQ(got.subtype, VDEV_NOTE_END);
+		CHECK_EQ(got.subtype, NOTE_END);
 		CHECK_EQ(got.timestamp_ps, 100 + i);
-		CHECK_EQ(got.type_phase,
-			VDEV_NOTE_TYPE_EXPLICIT_SP | (i / 4 % 2 ? 0 : VDEV_NOTE_PHASE));
+		CHECK_EQ(got.type_phase, NOTE_TYPE_EXPLICIT_SP | (i / 4 % 2 ? 0 : NOTE_PHASE));
 	}
 	CHECK_EQ(s.losses.overwritten, 0); /* nobody ever said that it reads */
 }
@@ -82,7 +81,7 @@ TEST("vdev ring: a record over an unread one has the hardware bit", "[vdev]")
 	vdev_ring_read(&s.ring, 0);
 	for (uint16_t i = 0; i < 12; i++) {
 		bool over = i >= 4 && i < 6;
-		struct vdev_notification got;
+		struct notification got;
 
 		if (i == 6)
 			vdev_ring_read(&s.ring, 4); /* room for two */
@@ -91,8 +90,8 @@ TEST("vdev ring: a record over an unread one has the hardware bit", "[vdev]")
 		got = put(&s, i, VDEV_RING_OVERWRITE, 0);
 		test_info("record %u", i);
 		CHECK_EQ(got.id, i);
-		CHECK_EQ(!!(got.type_phase & VDEV_NOTE_HW_OVERFLOW), over);
-		CHECK_EQ(got.type_phase & VDEV_NOTE_SW_OVERFLOW, 0);
+		CHECK_EQ(!!(got.type_phase & NOTE_HW_OVERFLOW), over);
+		CHECK_EQ(got.type_phase & NOTE_SW_OVERFLOW, 0);
 	}
 	CHECK_EQ(s.losses.overwritten, 2);
 }
@@ -100,7 +99,7 @@ TEST("vdev ring: a record over an unread one has the hardware bit", "[vdev]")
 TEST("vdev ring: a record that is dropped leaves the software bit on the next one", "[vdev]")
 {
 	struct small_ring s;
-	struct vdev_notification got;
+	struct notification got;
 
 	small_ring_init(&s);
 	for (uint16_t i = 0; i < 4; i++)
@@ -112,16 +111,16 @@ TEST("vdev ring: a record that is dropped leaves the software bit on the next on
 	vdev_ring_read(&s.ring, 2);
 	got = put(&s, 6, VDEV_RING_DROP, 0);
 	CHECK_EQ(got.id, 6);
-	CHECK_EQ(got.type_phase, VDEV_NOTE_TYPE_EXPLICIT_SP | VDEV_NOTE_SW_OVERFLOW); /* lap 2 */
+	CHECK_EQ(got.type_phase, NOTE_TYPE_EXPLICIT_SP | NOTE_SW_OVERFLOW); /* lap 2 */
 	got = put(&s, 7, VDEV_RING_DROP, 0);
-	CHECK_EQ(got.type_phase, VDEV_NOTE_TYPE_EXPLICIT_SP);
+	CHECK_EQ(got.type_phase, NOTE_TYPE_EXPLICIT_SP);
 	CHECK_EQ(s.ring.written, 6);
 }
 
 TEST("vdev ring: where a full ring is a failure the record is not written", "[vdev]")
 {
 	struct small_ring s;
-	struct vdev_notification got;
+	struct notification got;
 
 	small_ring_init(&s);
 	for (uint16_t i = 0; i < 4; i++)
@@ -130,7 +129,7 @@ TEST("vdev ring: where a full ring is a failure the record is not written", "[vd
 	CHECK_EQ(got.id, 0);
 	got = put(&s, 5, VDEV_RING_FORCE, 0);
 	CHECK_EQ(got.id, 5);
-	CHECK(got.type_phase & VDEV_NOTE_HW_OVERFLOW);
+	CHECK(got.type_phase & NOTE_HW_OVERFLOW);
 }
 
 TEST("vdev ring: what a reader says counts 32 bits, and never goes back or ahead", "[vdev]")
@@ -212,21 +211,21 @@ TEST("vdev ring: each ring of a core gets its own records, with their stamps", "
 	};
 	static const struct {
 		unsigned ring;
-		struct vdev_notification note; /* stamp: since START */
+		struct notification note; /* stamp: since START */
 	} want[] = {
-		{PE_TRACE, {0, 0, 4, VDEV_OP_NOP, VDEV_NOTE_START, 20000}},
-		{PE_TRACE, {0, 0, 5, VDEV_OP_NOP, VDEV_NOTE_END, 50000}},
-		{ACT_TRACE, {1, 0, 8, VDEV_OP_NOP, VDEV_NOTE_START, 0}},
-		{ACT_TRACE, {1, 0, 9, VDEV_OP_NOP, VDEV_NOTE_END, 10000}},
-		{DMA_TRACE, {2, 0, 2, VDEV_OP_NOP, VDEV_NOTE_START, 0}},
-		{DMA_TRACE, {2, 0, 2, VDEV_OP_NOP, VDEV_NOTE_END, 20000}},
+		{PE_TRACE, {0, 0, 4, VDEV_OP_NOP, NOTE_START, 20000}},
+		{PE_TRACE, {0, 0, 5, VDEV_OP_NOP, NOTE_END, 50000}},
+		{ACT_TRACE, {1, 0, 8, VDEV_OP_NOP, NOTE_START, 0}},
+		{ACT_TRACE, {1, 0, 9, VDEV_OP_NOP, NOTE_END, 10000}},
+		{DMA_TRACE, {2, 0, 2, VDEV_OP_NOP, NOTE_START, 0}},
+		{DMA_TRACE, {2, 0, 2, VDEV_OP_NOP, NOTE_END, 20000}},
 		{ACT_EVENT, {1, 0, 11, 1, 4, 10000}},
 	};
 	_run_ struct vdev_run run = {0};
 	_cleanup_close_ int fd = -1;
 	_client_ struct vdev_client c = {0};
 	struct vdev_notes notes[RINGS] = {0};
-	struct vdev_notification start, end, got;
+	struct notification start, end, got;
 
 	REQUIRE(vdev_run_start(&run, NULL));
 	fd = vdev_open(&run, 0, O_RDWR);
@@ -240,12 +239,12 @@ TEST("vdev ring: each ring of a core gets its own records, with their stamps", "
 	REQUIRE(vdev_client_run(&c, 1, &start, &end));
 	CHECK_EQ(end.timestamp_ps - start.timestamp_ps, 50000);
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-		const struct vdev_notification *w = &want[i].note;
+		const struct notification *w = &want[i].note;
 
 		test_info("record %zu", i);
 		REQUIRE(vdev_notes_next(&notes[want[i].ring], &got));
 		CHECK_EQ(got.id, w->id);
-		CHECK_EQ(got.type_phase, w->type_phase | VDEV_NOTE_PHASE);
+		CHECK_EQ(got.type_phase, w->type_phase | NOTE_PHASE);
 		CHECK_EQ(got.custom, w->custom);
 		CHECK_EQ(got.subtype, w->subtype);
 		CHECK_EQ(got.timestamp_ps - start.timestamp_ps, w->timestamp_ps);
@@ -263,7 +262,7 @@ TEST("vdev ring: positions written to registers, and acknowledged runs, count as
 	_cleanup_close_ int fd = -1;
 	_client_ struct vdev_client c = {0};
 	struct neuron_dma_ack_completed ack = {.eng_id = VDEV_EXEC_ENGINE, .count = 1};
-	struct vdev_notification start, end;
+	struct notification start, end;
 
 	REQUIRE(vdev_run_start(&run, NULL));
 	fd = vdev_open(&run, 0, O_RDWR);
@@ -276,8 +275,8 @@ TEST("vdev ring: positions written to registers, and acknowledged runs, count as
 
 		REQUIRE(vdev_client_run(&c, n, &start, &end));
 		test_info("run %u", n);
-		CHECK_EQ(!!(start.type_phase & VDEV_NOTE_HW_OVERFLOW), over);
-		CHECK_EQ(!!(end.type_phase & VDEV_NOTE_HW_OVERFLOW), over);
+		CHECK_EQ(!!(start.type_phase & NOTE_HW_OVERFLOW), over);
+		CHECK_EQ(!!(end.type_phase & NOTE_HW_OVERFLOW), over);
 		if (n < 2)
 			CHECK_EQ(vdev_call(fd, NEURON_IOCTL_DMA_ACK_COMPLETED, &ack), 0);
 		else if (n < 4)
@@ -294,7 +293,7 @@ TEST("vdev ring: a run fails with 1204 where a record must not be lost", "[vdev]
 {
 	NEED_VDEV();
 	static const struct neuron_notifications_init_v2 trace = {
-		.nq_type = VDEV_NQ_TYPE_TRACE, .size = 4 * sizeof(struct vdev_notification)};
+		.nq_type = VDEV_NQ_TYPE_TRACE, .size = 4 * sizeof(struct notification)};
 	static const struct neuron_notifications_init_v2 errors = {
 		.nq_type = VDEV_NQ_TYPE_ERROR, .size = 4096};
 	static const struct vdev_instruction list[] = {{UNORDERED, .duration_ps = 1000},
@@ -303,7 +302,7 @@ TEST("vdev ring: a run fails with 1204 where a record must not be lost", "[vdev]
 	_cleanup_close_ int fd = -1;
 	_client_ struct vdev_client c = {0};
 	_notes_ struct vdev_notes traced = {0}, failed = {0};
-	struct vdev_notification start, end, note;
+	struct notification start, end, note;
 
 	REQUIRE(vdev_run_start(&run, (const char *[]){"--ring-full", "fail", NULL}));
 	fd = vdev_open(&run, 0, O_RDWR);
@@ -319,7 +318,7 @@ TEST("vdev ring: a run fails with 1204 where a record must not be lost", "[vdev]
 	CHECK_EQ(note.id, 2);
 	CHECK_EQ(note.custom, VDEV_CORE_FAULT_OVERFLOW);
 	CHECK_EQ(note.subtype, NRT_EXEC_SW_NQ_OVERFLOW);
-	CHECK_EQ(note.type_phase, VDEV_NOTE_PHASE | VDEV_NOTE_TYPE_ERROR);
+	CHECK_EQ(note.type_phase, NOTE_PHASE | NOTE_TYPE_ERROR);
 	CHECK_EQ(vdev_stat(&run, "fault.queue-overflow"), 1);
 	/* Read, the ring takes two more. */
 	CHECK_EQ(write_position(fd, 0, VDEV_RING_NUMBER(0, VDEV_NQ_TYPE_TRACE, 0), 4), 0);
@@ -332,7 +331,7 @@ TEST("vdev ring: a fault whose ring is full overwrites, and that is counted", "[
 {
 	NEED_VDEV();
 	static const struct neuron_notifications_init_v2 errors = {
-		.nq_type = VDEV_NQ_TYPE_ERROR, .size = 4 * sizeof(struct vdev_notification)};
+		.nq_type = VDEV_NQ_TYPE_ERROR, .size = 4 * sizeof(struct notification)};
 	static const struct vdev_instruction fault = {
 		UNORDERED, .op = VDEV_OP_FAULT, .fault = VDEV_CORE_FAULT_ERROR};
 	const struct vdev_instruction list[] = {fault, fault, fault, fault, fault};
@@ -340,7 +339,7 @@ TEST("vdev ring: a fault whose ring is full overwrites, and that is counted", "[
 	_cleanup_close_ int fd = -1;
 	_client_ struct vdev_client c = {0};
 	_notes_ struct vdev_notes failed = {0};
-	struct vdev_notification start, end, note;
+	struct notification start, end, note;
 
 	REQUIRE(vdev_run_start(&run, (const char *[]){"--ring-full", "fail", NULL}));
 	fd = vdev_open(&run, 0, O_RDWR);
@@ -354,20 +353,20 @@ TEST("vdev ring: a fault whose ring is full overwrites, and that is counted", "[
 	CHECK_EQ(vdev_stat(&run, "ring_overwrites"), 1);
 	note = failed.ring[0]; /* the last has gone round */
 	CHECK_EQ(note.id, 4);
-	CHECK(note.type_phase & VDEV_NOTE_HW_OVERFLOW);
+	CHECK(note.type_phase & NOTE_HW_OVERFLOW);
 }
 
 TEST("vdev ring: where records are dropped the next one that fits says so", "[vdev]")
 {
 	NEED_VDEV();
 	static const struct neuron_notifications_init_v2 trace = {
-		.nq_type = VDEV_NQ_TYPE_TRACE, .size = 4 * sizeof(struct vdev_notification)};
+		.nq_type = VDEV_NQ_TYPE_TRACE, .size = 4 * sizeof(struct notification)};
 	static const struct vdev_instruction list[] = {{UNORDERED}, {UNORDERED}, {UNORDERED}};
 	_run_ struct vdev_run run = {0};
 	_cleanup_close_ int fd = -1;
 	_client_ struct vdev_client c = {0};
 	_notes_ struct vdev_notes traced = {0};
-	struct vdev_notification start, end, note;
+	struct notification start, end, note;
 
 	REQUIRE(vdev_run_start(&run, (const char *[]){"--ring-full", "drop", NULL}));
 	fd = vdev_open(&run, 0, O_RDWR);
@@ -385,6 +384,6 @@ TEST("vdev ring: where records are dropped the next one that fits says so", "[vd
 	REQUIRE(vdev_client_run(&c, 2, &start, &end));
 	for (unsigned i = 0; i < 4; i++) {
 		REQUIRE(vdev_notes_next(&traced, &note));
-		CHECK_EQ(!!(note.type_phase & VDEV_NOTE_SW_OVERFLOW), i == 0);
+		CHECK_EQ(!!(note.type_phase & NOTE_SW_OVERFLOW), i == 0);
 	}
 }

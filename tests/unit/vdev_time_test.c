@@ -44,7 +44,7 @@ TEST("vdev time: clocks have their offset and drift, and runs are paced by them"
 	_run_ struct vdev_run run = {0};
 	_cleanup_close_ int fd = -1;
 	_client_ struct vdev_client c = {0};
-	struct vdev_notification start, end;
+	struct notification start, end;
 	uint64_t before, after, first, passed;
 
 	REQUIRE(vdev_run_start(&run, (const char *[]){"--clock-offset", "3600000000000",
@@ -73,7 +73,7 @@ TEST("vdev time: a core that gets another model says when it switches", "[vdev]"
 	_run_ struct vdev_run run = {0};
 	_cleanup_close_ int fd = -1;
 	_client_ struct vdev_client c = {0};
-	struct vdev_notification note[4], start, end;
+	struct notification note[4], start, end;
 	uint64_t first_program, second_program;
 
 	REQUIRE(vdev_run_start(&run, (const char *[]){"--switch", "300", NULL}));
@@ -93,15 +93,15 @@ TEST("vdev time: a core that gets another model says when it switches", "[vdev]"
 		REQUIRE(vdev_client_next(&c, &note[i]));
 	for (int i = 0; i < 2; i++) {
 		CHECK_EQ(note[i].id, 3);
-		CHECK_EQ(note[i].subtype, VDEV_NOTE_CUSTOM);
-		CHECK_EQ(note[i].type_phase & 0x1f, VDEV_NOTE_TYPE_EXPLICIT_SP);
-		CHECK_EQ(note[i].hint, VDEV_NOTE_HINT(i + 1));
+		CHECK_EQ(note[i].subtype, NOTE_CUSTOM);
+		CHECK_EQ(note[i].type_phase & 0x1f, NOTE_TYPE_EXPLICIT_SP);
+		CHECK_EQ(note[i].hint, NOTE_HINT(i + 1));
 		CHECK_EQ(note[i].custom, 0);
 	}
 	CHECK_EQ(note[1].timestamp_ps - note[0].timestamp_ps, 300000000);
-	CHECK_EQ(note[2].subtype, VDEV_NOTE_START);
+	CHECK_EQ(note[2].subtype, NOTE_START);
 	CHECK_EQ(note[2].timestamp_ps, note[1].timestamp_ps);
-	CHECK_EQ(note[3].subtype, VDEV_NOTE_END);
+	CHECK_EQ(note[3].subtype, NOTE_END);
 	REQUIRE(vdev_client_run(&c, 4, &start, &end)); /* once */
 	/* Bound in between, and not run: still no switch. */
 	second_program = c.program;
@@ -135,7 +135,7 @@ static const struct neuron_notifications_init_v2 kept[CORE_RINGS] = {
 };
 
 struct timeline {
-	struct vdev_notification rings[CORES][CORE_RINGS][256];
+	struct notification rings[CORES][CORE_RINGS][256];
 };
 
 struct core_work {
@@ -169,7 +169,7 @@ static const struct vdev_instruction busy[] = {
 static void *launch_all(void *arg)
 {
 	struct core_work *w = arg;
-	struct vdev_notification start, end;
+	struct notification start, end;
 
 	w->good = true;
 	for (uint32_t n = 0; n < w->launches && w->good; n++)
