@@ -5,9 +5,6 @@
 #include <assert.h>
 #include <stddef.h>
 
-/* As in vdev_abi.h, where the ring of throttling has no records. */
-#define VDEV_NQ_TYPE_THROTTLE 5u
-
 static const struct notification_type types[] = {
 #define KIND(number, name, trace, block, device, type, first, last, size)        \
 	{NOTIFICATION_##name, #name, NTFF_TRACE_##trace, NTFF_BLOCK_##block,     \

@@ -60,7 +60,7 @@ struct notification_type {
 
 /* What a core and its TopSP have: the collected kinds in their order, and the explicit status last. */
 #define NOTIFICATION_TYPES 10u
-#define NOTIFICATION_RINGS 32u /* of all of them together: rows of a physical core */
+#define NOTIFICATION_RINGS 33u /* of all of them together: rows of a physical core */
 const struct notification_type *notification_type(unsigned index);
 
 /* trace_type and block_type for one of the host's numbers.  False for those that go into no profile (9, 10, any
