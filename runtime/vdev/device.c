@@ -198,6 +198,28 @@ void vdev_detach(struct vdev_device *device, pid_t tgid)
 	pthread_mutex_unlock(&device->lock);
 }
 
+/* ---- rings ------------------------------------------------------------------------------- */
+
+void vdev_end_ring(struct vdev_device *device, unsigned core, uint64_t number)
+{
+	struct vdev_core *c = &device->cores[core];
+	struct vdev_ring *ring = vdev_rings_find(&c->rings, number);
+	uint64_t type = number % 128 / 16, engine = number % 16, *handle;
+
+	if (!ring)
+		return;
+	pthread_mutex_lock(&device->lock);
+	handle = number >= 128 ? &device->top_sp_nq[core][type][engine]
+			       : &device->core_nq[core][type][engine];
+	pthread_mutex_lock(&c->lock);
+	vdev_ring_bind(ring, NULL);
+	pthread_mutex_unlock(&c->lock);
+	if (*handle)
+		vdev_memory_free_locked(device, *handle);
+	*handle = 0;
+	pthread_mutex_unlock(&device->lock);
+}
+
 /* ---- reset ------------------------------------------------------------------------------- */
 
 /* Frees the rings of one core or TopSP. */

@@ -49,6 +49,7 @@ struct vdev_config {
 	uint64_t switch_us;  /* device time of a model switch */
 	struct vdev_timing timing;
 	enum vdev_ring_full ring_full;
+	bool no_ring_head; /* registers of rings read 0 */
 	struct vdev_core_faults core_faults;
 	const char *driver_version, *instance_id;
 	uint32_t compat_min, compat_max;
@@ -160,6 +161,9 @@ bool vdev_attached(struct vdev_device *device, pid_t tgid);
 /* The same with device->lock held; and its row in the table, NULL when it has none. */
 bool vdev_attached_locked(const struct vdev_device *device, pid_t tgid);
 struct vdev_process *vdev_find_process_locked(struct vdev_device *device, pid_t tgid);
+
+/* Removes the ring with a number of VDEV_RING_NUMBER, of that core or its TopSP, and frees its memory. */
+void vdev_end_ring(struct vdev_device *device, unsigned core, uint64_t number);
 
 /* NC_RESET: drops work, exec queue, rings and cinit state of the cores in the map; returns its
  * number. */

@@ -32,6 +32,7 @@ enum option_key {
 	KEY_RESET_FAILS,
 	KEY_SWITCH,
 	KEY_RING_FULL,
+	KEY_RING_HEAD,
 	KEY_CLOCK_OFFSET,
 	KEY_CLOCK_DRIFT,
 	KEY_SEED,
@@ -80,6 +81,8 @@ const struct argp_option vdev_option_table[] = {
 		"Microseconds that a core takes for another model (default 0)", 0},
 	{"ring-full", KEY_RING_FULL, "overwrite|drop|fail", 0,
 		"What happens to a record that finds its ring full (default overwrite)", 0},
+	{"ring-head", KEY_RING_HEAD, "count|none", 0,
+		"Whether registers say how many records a ring got (default count)", 0},
 	{NULL, 0, NULL, 0, "Faults (may be repeated):", 4},
 	{"fail", KEY_FAIL, "NAME[:ERRNO[:NTH]]", 0,
 		"Let every request NAME fail, or only the NTH (default EIO)", 0},
@@ -230,6 +233,13 @@ static const char *set_ring_full(struct vdev_choice *c, const char *value)
 		}
 	}
 	return "one of overwrite, drop, fail";
+}
+
+static const char *set_ring_head(struct vdev_choice *c, const char *value)
+{
+	c->options.config.no_ring_head = strcmp(value, "none") == 0;
+	return strcmp(value, "count") == 0 || c->options.config.no_ring_head ? NULL
+									     : "one of count, none";
 }
 
 static const char *set_arch(struct vdev_choice *c, const char *value)
@@ -389,6 +399,7 @@ static const struct setter {
 	{KEY_RESET_FAILS, set_reset_fails},
 	{KEY_SWITCH, set_switch},
 	{KEY_RING_FULL, set_ring_full},
+	{KEY_RING_HEAD, set_ring_head},
 	{KEY_CLOCK_OFFSET, set_clock_offset},
 	{KEY_CLOCK_DRIFT, set_clock_drift},
 	{KEY_SEED, set_seed},

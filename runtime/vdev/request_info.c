@@ -126,36 +126,49 @@ static uint64_t bar_offset(uint64_t address)
 	return address >= BAR_ADDRESS(0) ? address - BAR_ADDRESS(0) : address;
 }
 
-/* The ring with a register at this address, and its core, which is locked then; or NULL. */
-static struct vdev_ring *ring_register(
-	const struct vdev_call *call, uint64_t address, struct vdev_core **ret_core)
+/* A register of a ring. */
+struct ring_register {
+	uint64_t area; /* READ, DROPPED, END */
+	struct vdev_core *core;
+	uint64_t number;
+};
+enum { AREA_READ, AREA_DROPPED, AREA_END, AREAS };
+
+static bool ring_register(const struct vdev_call *call, uint64_t address, struct ring_register *ret)
 {
 	uint64_t at = bar_offset(address) - VDEV_BAR_RING_READ(0, 0);
 	uint64_t stride = VDEV_BAR_RING_READ(1, 0) - VDEV_BAR_RING_READ(0, 0);
-	struct vdev_ring *ring;
+	uint64_t area = VDEV_BAR_RING_DROPPED(0, 0) - VDEV_BAR_RING_READ(0, 0);
 
 	if (bar_offset(address) < VDEV_BAR_RING_READ(0, 0) ||
 		at / stride >= call->vdev->config.cores || at % 4)
-		return NULL;
-	*ret_core = &call->device->cores[at / stride];
-	pthread_mutex_lock(&(*ret_core)->lock);
-	ring = vdev_rings_find(&(*ret_core)->rings, at % stride / 4);
-	if (!ring)
-		pthread_mutex_unlock(&(*ret_core)->lock);
-	return ring;
+		return false;
+	ret->core = &call->device->cores[at / stride];
+	ret->area = at % stride / area;
+	ret->number = at % area / 4;
+	return ret->area < AREAS && vdev_rings_find(&ret->core->rings, ret->number);
+}
+
+static uint32_t read_ring(const struct vdev_call *call, const struct ring_register *r)
+{
+	const struct vdev_ring *ring = vdev_rings_find(&r->core->rings, r->number);
+	uint64_t value;
+
+	if (call->vdev->config.no_ring_head || r->area == AREA_END)
+		return 0;
+	pthread_mutex_lock(&r->core->lock);
+	value = r->area == AREA_READ ? ring->written : ring->drops;
+	pthread_mutex_unlock(&r->core->lock);
+	return (uint32_t)value;
 }
 
 static uint32_t register_word(const struct vdev_call *call, uint64_t address)
 {
-	struct vdev_core *core;
-	const struct vdev_ring *ring = ring_register(call, address, &core);
+	struct ring_register ring;
 	uint64_t value;
 
-	if (ring) {
-		value = ring->written;
-		pthread_mutex_unlock(&core->lock);
-		return (uint32_t)value;
-	}
+	if (ring_register(call, address, &ring))
+		return read_ring(call, &ring);
 	address = bar_offset(address);
 	if (!wide_register(call, address, &value))
 		return 0;
@@ -233,16 +246,20 @@ static int bar_read(struct vdev_call *call, void *arg)
 	return read_registers(call, a);
 }
 
-/* A word that a reader of a ring has written; any other register ignores what is written. */
+/* What a reader of a ring has written; any other register ignores what is written. */
 static void write_register(const struct vdev_call *call, uint64_t address, uint32_t word)
 {
-	struct vdev_core *core;
-	struct vdev_ring *ring = ring_register(call, address, &core);
+	struct ring_register r;
 
-	if (!ring)
+	if (!ring_register(call, address, &r))
 		return;
-	vdev_ring_read(ring, word);
-	pthread_mutex_unlock(&core->lock);
+	if (r.area == AREA_END)
+		vdev_end_ring(call->device, r.core->index, r.number);
+	if (r.area != AREA_READ)
+		return;
+	pthread_mutex_lock(&r.core->lock);
+	vdev_ring_read(vdev_rings_find(&r.core->rings, r.number), word);
+	pthread_mutex_unlock(&r.core->lock);
 }
 
 static int bar_write(struct vdev_call *call, void *arg)

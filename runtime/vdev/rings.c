@@ -42,9 +42,10 @@ static void store(struct vdev_ring *ring, struct notification record)
 
 	ring->written++;
 	record.type_phase |= lap & 1 ? 0 : NOTE_PHASE;
-	/* The reader waits for the phase bit, so the word that holds it comes last. */
+	/* The reader waits for the phase bit, so the word that holds it comes last; who sees the first word of a record
+	 * must see the record before it. */
 	memcpy(&head, &record.timestamp_ps, sizeof(head));
-	__atomic_store_n((uint64_t *)(void *)(slot + 8), head, __ATOMIC_RELAXED);
+	__atomic_store_n((uint64_t *)(void *)(slot + 8), head, __ATOMIC_RELEASE);
 	memcpy(&head, &record, sizeof(head));
 	__atomic_store_n((uint64_t *)(void *)slot, head, __ATOMIC_RELEASE);
 }
@@ -60,6 +61,7 @@ int vdev_ring_write(struct vdev_ring *ring, struct notification record, enum vde
 			return -ENOBUFS;
 		if (full == VDEV_RING_DROP) {
 			ring->dropped = true;
+			ring->drops++;
 			losses->dropped++;
 			return 0;
 		}

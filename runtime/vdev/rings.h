@@ -39,6 +39,7 @@ struct vdev_ring {
 	uint64_t read; /* as far as the reader has said */
 	bool told;     /* it has */
 	bool dropped;  /* since the last record */
+	uint64_t drops;
 };
 
 struct vdev_rings {

@@ -37,6 +37,7 @@
 #define VDEV_NQ_TYPE_EVENT 2u
 #define VDEV_NQ_TYPE_ERROR 3u
 #define VDEV_NQ_TYPE_TRACE_DMA 4u
+#define VDEV_NQ_TYPE_THROTTLE 5u
 #define VDEV_NQ_ENGINE_INDEX 4u
 
 /* BAR 0, byte address of the core's 64-bit device clock in picoseconds: read two 32-bit words
@@ -48,8 +49,11 @@
 #define VDEV_BAR_MEMORY 0x8000ull
 
 /* BAR 0, written by a reader of a ring: how many records it has read, low 32 bits; read by one: how many the device
- * has written.  Rings are numbered by VDEV_RING_NUMBER. */
+ * has written.  DROPPED, read: how many it did not write because the ring was full, low 32 bits.  END, written with
+ * anything: the ring goes, with its memory.  Rings are numbered by VDEV_RING_NUMBER. */
 #define VDEV_BAR_RING_READ(core, ring) (0x40000ull + 0x1000ull * (core) + 4ull * (ring))
+#define VDEV_BAR_RING_DROPPED(core, ring) (VDEV_BAR_RING_READ(core, ring) + 0x400u)
+#define VDEV_BAR_RING_END(core, ring) (VDEV_BAR_RING_READ(core, ring) + 0x800u)
 #define VDEV_RING_NUMBER(top_sp, type, engine) \
 	((uint64_t)(top_sp)*128u + (uint64_t)(type)*16u + (uint64_t)(engine))
 
