@@ -27,6 +27,7 @@ static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_END] = "end",
 	[REC_FOOTER] = "footer",
 	[REC_THREAD] = "thread",
+	[REC_DEVICE_PROFILE] = "device_profile",
 };
 
 #define MAX_TEXT 65536u /* bytes of a text that are shown */

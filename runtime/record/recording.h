@@ -21,9 +21,10 @@
 
 #define REC_DIR "recording"
 #define REC_SEGMENT_FORMAT "segment-%06u.ntrec"
-#define REC_MAGIC "NTREC\0\0"	    /* 8 bytes with the terminator */
-#define REC_FORMAT_VERSION 2u	    /* what is written; older ones are read */
-#define REC_FRAME_MAGIC 0x5246544eu /* "NTFR" */
+#define REC_DEVICE_PROFILE_FORMAT "device-%06u.ntff" /* beside the segments */
+#define REC_MAGIC "NTREC\0\0"			     /* 8 bytes with the terminator */
+#define REC_FORMAT_VERSION 2u			     /* what is written; older ones are read */
+#define REC_FRAME_MAGIC 0x5246544eu		     /* "NTFR" */
 #define REC_MAX_PAYLOAD (16u << 20)
 
 struct rec_segment {
@@ -56,6 +57,7 @@ enum rec_type {
 	REC_END = 12,	   /* struct rec_end: the recorder stopped in order */
 	REC_FOOTER = 13,   /* struct rec_footer: what is where; written at close */
 	REC_THREAD = 14,   /* struct rec_thread rows: the source is in another pid namespace */
+	REC_DEVICE_PROFILE = 15, /* struct rec_device_profile; stands before END */
 	REC_TYPES_END,
 };
 
@@ -77,6 +79,15 @@ struct rec_process {
 	uint32_t pid;	     /* initial pid namespace (as the recorder sees it) */
 	uint32_t is_virtual; /* 1 = ntrace-vdev, REC_SIMULATED */
 	char comm[16];
+};
+
+/* A device profile of a traced process, a file of its own beside the segments.  The frame stands
+ * before END; its time is when the file came into the recording. */
+struct rec_device_profile {
+	uint32_t index; /* of the file: REC_DEVICE_PROFILE_FORMAT */
+	uint32_t pid;	/* initial pid namespace */
+	uint64_t bytes; /* of the file */
+	uint64_t check; /* XXH3-64 (seed 0) of the file */
 };
 
 struct rec_runtime {
@@ -155,6 +166,7 @@ static_assert(sizeof(struct rec_index) == 40, "rec_index");
 static_assert(sizeof(struct rec_segment) == 16, "rec_segment");
 static_assert(sizeof(struct rec_frame) == 24, "rec_frame");
 static_assert(sizeof(struct rec_thread) == 16, "rec_thread");
+static_assert(sizeof(struct rec_device_profile) == 24, "rec_device_profile");
 
 enum rec_counter_id {
 	REC_COUNTER_NONE,
