@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define TRIES 4u /* to be faster than the device */
+
 /* ---- what the device says ----------------------------------------------------------------- */
 
 static int ask(struct profile_ring *p, uint32_t *ret_written, uint32_t *ret_dropped)
@@ -96,42 +98,55 @@ static void move(struct profile_ring *p, uint64_t to, bool sure)
 	notify_place(&p->ring, to);
 }
 
-/* The device has gone round: keeps those of the copied records that it cannot have written over. */
-static void recover(struct profile_ring *p, struct notification *to, struct notify_batch *b)
+/* Leaves the first `bad` of the copied records out. */
+static void keep_last(struct notification *to, struct notify_batch *b, uint32_t bad)
+{
+	b->count -= bad;
+	b->gaps = 0;
+	if (!to)
+		return;
+	memmove(to, to + bad, b->count * sizeof(*to));
+	for (uint32_t i = 0; i < b->count; i++)
+		b->gaps += (to[i].type_phase & NOTE_SW_OVERFLOW) != 0;
+}
+
+/* The device has gone round: keeps those of the copied records that it cannot have written over.  Are there perhaps
+ * others now? */
+static bool recover(struct profile_ring *p, struct notification *to, struct notify_batch *b)
 {
 	struct notify_ring *r = &p->ring;
 	bool sure;
 	uint64_t written = find_written(p, b, &sure);
 	uint64_t oldest = written > r->count ? written - r->count : 0;
 	uint64_t bad = oldest > r->read ? oldest - r->read : 0;
-	struct notification *from = to ? to + bad : NULL;
 
 	if (p->replaced) {
 		b->count = 0;
-	} else if (bad >= b->count && bad > 0) {
+		return false;
+	}
+	if (bad > 0 && bad >= b->count) {
 		move(p, written - r->count / 2, sure);
 		b->count = 0;
-	} else if (bad > 0) {
+		return true;
+	}
+	if (bad > 0) {
 		move(p, oldest, sure);
-		b->count -= (uint32_t)bad;
-		b->gaps = 0;
-		for (uint32_t i = 0; to && i < b->count; i++)
-			b->gaps += (from[i].type_phase & NOTE_SW_OVERFLOW) != 0;
-		if (to)
-			memmove(to, from, b->count * sizeof(*to));
+		keep_last(to, b, (uint32_t)bad);
 	} else if (b->count == 0) {
 		/* Nothing new, and nothing lost: from now on this is the record before. */
 		notify_place(r, r->read);
 	}
+	return false;
 }
 
 uint32_t profile_ring_take(struct profile_ring *p, struct notification *to, uint32_t max)
 {
 	struct notify_batch b;
+	unsigned tries = 0;
 
-	notify_copy(&p->ring, to, max, &b);
-	if (b.overrun)
-		recover(p, to, &b);
+	do
+		notify_copy(&p->ring, to, max, &b);
+	while (b.overrun && recover(p, to, &b) && ++tries < TRIES);
 	notify_accept(&p->ring, &b);
 	count_gaps(p, b.gaps);
 	if (p->ring.read - p->ring.told >= p->ring.count / 4)
