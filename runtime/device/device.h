@@ -107,6 +107,8 @@ struct device_core {
 	/* under lock: */
 	struct notify_ring rings[DEVICE_RING_COUNT];
 	uint64_t bound; /* number of the model whose program the queue runs, 0 = none */
+	/* Somebody makes a profile of the core (profile/collector_tap.h). */
+	_Atomic bool profiled;
 };
 
 struct device_system {
@@ -276,6 +278,8 @@ struct device_sync {
 	uint64_t bound_ns;
 };
 int device_read_clock(const struct device_core *core, struct device_sync *ret);
+/* The same once more, twice at most, when the reading was interrupted. */
+int device_read_clock_well(const struct device_core *core, struct device_sync *ret);
 
 /* ---- queue.c ------------------------------------------------------------------------------ */
 
@@ -297,6 +301,34 @@ int device_ring_read(struct device_core *core, enum device_ring which);
 /* When it looks as if the device has gone round while nobody read: asks it, and goes on from where it is.  *ret_lost:
  * records that nobody can read any more. */
 int device_ring_check(struct device_core *core, enum device_ring which, uint32_t *ret_lost);
+
+/* ---- profile_rings.c ---------------------------------------------------------------------- */
+
+/* Which ring of a core: VDEV_NQ_DEV_TYPE_..., VDEV_NQ_TYPE_..., engine or DMA queue. */
+struct device_ring_key {
+	uint32_t device, type, engine;
+};
+
+/* Opens a ring of `bytes`, a power of two, whose contents nobody else reads; maps it.  0 or -errno, -ENOMEM when the
+ * device has no room. */
+int device_profile_ring_open(const struct device_system *s, const struct device_core *core,
+	const struct device_ring_key *key, uint32_t bytes, void **ret_memory);
+/* Ends the ring, and unmaps its memory. */
+void device_profile_ring_close(const struct device_core *core, const struct device_ring_key *key,
+	void *memory, uint32_t bytes);
+/* Tells the device how many records have been read. */
+int device_profile_ring_tell(
+	const struct device_core *core, const struct device_ring_key *key, uint32_t read);
+
+/* How many records the device has written to a ring, and how many dropped; low 32 bits.  A device that counts
+ * neither: 0. */
+struct device_ring_count {
+	uint32_t written, dropped;
+};
+#define DEVICE_ASK_MAX 64u
+/* One request for up to DEVICE_ASK_MAX rings of a core. */
+int device_profile_rings_ask(const struct device_core *core, const struct device_ring_key *keys,
+	uint32_t count, struct device_ring_count *ret);
 
 /* ---- map.c -------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define PHASE_BIT ((uint64_t)NOTE_PHASE << 24) /* byte 3 of the first word */
+#define GAP_BIT ((uint64_t)NOTE_SW_OVERFLOW << 24)
 
 static uint64_t load_word(const struct notify_ring *r, uint32_t record, unsigned word)
 {
@@ -22,6 +23,17 @@ static uint64_t load_word(const struct notify_ring *r, uint32_t record, unsigned
 static bool phase_of(const struct notify_ring *r, uint32_t record)
 {
 	return (load_word(r, record, 0) & PHASE_BIT) != 0;
+}
+
+static uint32_t before(const struct notify_ring *r)
+{
+	return (r->at ? r->at : r->count) - 1;
+}
+
+static void remember(struct notify_ring *r)
+{
+	r->last_head = load_word(r, before(r), 0);
+	r->last_ps = load_word(r, before(r), 1);
 }
 
 void notify_attach(struct notify_ring *r, void *memory, uint64_t bytes)
@@ -44,7 +56,7 @@ void notify_attach(struct notify_ring *r, void *memory, uint64_t bytes)
 		r->phase = !first;
 	}
 	r->doubt = false;
-	r->last_ps = load_word(r, (r->at + r->count - 1) % r->count, 1);
+	remember(r);
 }
 
 void notify_place(struct notify_ring *r, uint64_t written)
@@ -53,7 +65,10 @@ void notify_place(struct notify_ring *r, uint64_t written)
 	r->at = (uint32_t)(written % r->count);
 	r->phase = written / r->count % 2 == 0;
 	r->doubt = false;
-	r->last_ps = load_word(r, (r->at + r->count - 1) % r->count, 1);
+	remember(r);
+	/* Of a later lap already? */
+	if (((r->last_head & PHASE_BIT) != 0) != (written > 0 && (written - 1) / r->count % 2 == 0))
+		r->last_head = ~r->last_head;
 }
 
 /* What stands in the next place should be a lap old, older than the last record. */
@@ -76,6 +91,7 @@ bool notify_next(struct notify_ring *r, struct notification *ret)
 	words[1] = load_word(r, r->at, 1);
 	memcpy(ret, words, sizeof(*ret));
 	r->doubt |= (ret->type_phase & NOTE_HW_OVERFLOW) != 0;
+	r->last_head = words[0];
 	r->last_ps = words[1];
 	r->at++;
 	r->read++;
@@ -84,4 +100,84 @@ bool notify_next(struct notify_ring *r, struct notification *ret)
 		r->phase = !r->phase;
 	}
 	return true;
+}
+
+/* ---- many at once ------------------------------------------------------------------------- */
+
+static bool overrun(const struct notify_ring *r)
+{
+	return load_word(r, before(r), 1) != r->last_ps ||
+	       load_word(r, before(r), 0) != r->last_head;
+}
+
+bool notify_has(const struct notify_ring *r)
+{
+	return phase_of(r, r->at) == r->phase || overrun(r);
+}
+
+/* Records of one lap, from `at` on. */
+static uint32_t copy_lap(const struct notify_ring *r, uint32_t at, bool phase,
+	struct notification *to, uint32_t max, struct notify_batch *b)
+{
+	uint64_t want = phase ? PHASE_BIT : 0, words[2];
+	uint32_t n = 0;
+
+	for (; n < max; n++) {
+		words[0] = load_word(r, at + n, 0);
+		if ((words[0] & PHASE_BIT) != want)
+			break;
+		words[1] = load_word(r, at + n, 1);
+		b->gaps += (words[0] & GAP_BIT) != 0;
+		memcpy(b->last, words, sizeof(words));
+		if (to)
+			memcpy(to + n, words, sizeof(words));
+	}
+	return n;
+}
+
+void notify_copy(const struct notify_ring *r, struct notification *to, uint32_t max,
+	struct notify_batch *ret)
+{
+	uint32_t end = r->count - r->at, first = max < end ? max : end;
+
+	*ret = (struct notify_batch){0};
+	ret->count = copy_lap(r, r->at, r->phase, to, first, ret);
+	if (ret->count == end && max > end) {
+		uint32_t more = max - end < r->at ? max - end : r->at;
+
+		ret->count += copy_lap(r, 0, !r->phase, to ? to + end : NULL, more, ret);
+	}
+	ret->overrun = overrun(r);
+}
+
+void notify_accept(struct notify_ring *r, const struct notify_batch *b)
+{
+	if (!b->count)
+		return;
+	r->last_head = b->last[0];
+	r->last_ps = b->last[1];
+	r->read += b->count;
+	r->at += b->count;
+	if (r->at >= r->count) {
+		r->at -= r->count;
+		r->phase = !r->phase;
+	}
+}
+
+uint64_t notify_guess(const struct notify_ring *r, uint64_t least)
+{
+	bool first = phase_of(r, 0);
+	uint32_t same = 0, other = r->count;
+	uint64_t laps = 2ull * r->count, place;
+
+	while (other - same > 1) {
+		uint32_t middle = same + (other - same) / 2;
+
+		if (phase_of(r, middle) == first)
+			same = middle;
+		else
+			other = middle;
+	}
+	place = (first ? 0 : r->count) + (uint64_t)other;
+	return least + (place - least) % laps;
 }

@@ -17,15 +17,16 @@
  *	cc_exec_barrier		START to END of the TopSP; the cores of a logical core wait at the same
  *				barrier, so the first one speaks for all
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/exec/execute_run.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/collector_tap.h"
 #include "runtime/trace/payload.h"
 
 #define TAG "NMGR"
-#define GOOD_BOUND_NS 50000u /* a clock reading that took longer was interrupted */
 
 /* ---- records of runs ---------------------------------------------------------------------- */
 
@@ -53,11 +54,17 @@ static void take_ring(struct core_run *r, enum device_ring which, struct core_no
 	uint32_t lost;
 
 	while (notify_next(ring, &note)) {
+		bool gap = (note.type_phase & NOTE_SW_OVERFLOW) != 0;
+
 		keep(n, &note);
-		n->lost += (note.type_phase & NOTE_SW_OVERFLOW) != 0; /* at least one */
+		collector_tap(r->core, which, &note);
+		n->lost += gap; /* at least one */
+		collector_tap_lost(r->core, which, gap, false);
 	}
-	if (device_ring_check(r->core, which, &lost) == 0)
+	if (device_ring_check(r->core, which, &lost) == 0) {
 		n->lost += lost;
+		collector_tap_lost(r->core, which, lost, true);
+	}
 	if (ring->read - ring->told >= ring->count / 2)
 		(void)device_ring_read(r->core, which);
 }
@@ -105,6 +112,7 @@ void device_take_notes(const struct execution *e, struct core_run *r)
 
 	while (!r->ended && notify_next(&r->core->rings[DEVICE_RING_RUNS], &note)) {
 		r->ends += note.subtype == NOTE_END;
+		collector_tap(r->core, DEVICE_RING_RUNS, &note);
 		if (note.id == (uint16_t)e->id)
 			take_note(r, &note);
 	}
@@ -112,21 +120,6 @@ void device_take_notes(const struct execution *e, struct core_run *r)
 }
 
 /* ---- clocks ------------------------------------------------------------------------------- */
-
-/* Reads both clocks; once more, twice at most, when the reading was interrupted. */
-static int read_clocks(struct device_core *core, struct device_sync *ret)
-{
-	int rc = device_read_clock(core, ret);
-
-	for (int i = 0; rc == 0 && i < 2 && ret->bound_ns > GOOD_BOUND_NS; i++) {
-		struct device_sync again;
-
-		rc = device_read_clock(core, &again);
-		if (rc == 0 && again.bound_ns < ret->bound_ns)
-			*ret = again;
-	}
-	return rc;
-}
 
 static uint64_t host_ns(const struct core_run *r, uint64_t ps)
 {
@@ -176,14 +169,15 @@ void device_take_sync(const struct execution *e, struct core_run *r)
 	struct trace_timestamp_sync payload;
 	int rc;
 
-	if (!somebody_wants_times(e->model->nc))
+	if (!somebody_wants_times(e->model->nc) && !collector_wants(r->core))
 		return;
-	rc = read_clocks(r->core, &r->sync);
+	rc = device_read_clock_well(r->core, &r->sync);
 	if (rc < 0) {
 		log_warn(TAG, "Clock of nc %u: %s", e->model->nc, device_strerror(rc));
 		return;
 	}
 	r->synced = true;
+	collector_tap_sync(r->core, e->id, &r->sync);
 	correct(e, r);
 	payload = (struct trace_timestamp_sync){
 		.exec_id = e->id,
@@ -237,6 +231,27 @@ void device_say_run(const struct execution *e, const struct core_run *r)
 	if (r->started)
 		say_span(e, TRACE_DEVICE_EXEC, &start, sizeof(start), start.sync, at(r, r->end_ps),
 			r->status);
+}
+
+void device_profile_run(const struct execution *e, const struct core_run *r)
+{
+	struct collector_run run = {
+		.exec_id = e->id,
+		.model_id = e->model->id,
+		.model_number = e->model->number,
+		.start_ps = r->start_ps,
+		.end_ps = r->end_ps,
+		.started = r->started,
+		.ended = r->ended,
+		.status = r->status,
+		.host_start_ns = e->starting_ns,
+	};
+
+	if (!collector_wants(r->core))
+		return;
+	run.host_end_ns = clock_boot().ns;
+	(void)snprintf(run.model_name, sizeof(run.model_name), "%s", e->model->desc.name);
+	collector_tap_run(r->core, &run);
 }
 
 static void say_error(

@@ -321,8 +321,10 @@ static NRT_STATUS wait_for(struct execution *e)
 		}
 	}
 	trace_stop(&span, status, NULL, 0);
-	for (uint32_t i = 0; i < core_count(e); i++)
+	for (uint32_t i = 0; i < core_count(e); i++) {
 		device_say_run(e, &e->runs[i]);
+		device_profile_run(e, &e->runs[i]);
+	}
 	return status;
 }
 

@@ -67,6 +67,8 @@ void device_take_notes(const struct execution *e, struct core_run *r);
 void device_take_sync(const struct execution *e, struct core_run *r);
 /* The events of a run whose core has a sync point: the core's change of model and the run. */
 void device_say_run(const struct execution *e, const struct core_run *r);
+/* The same for a profile of the core. */
+void device_profile_run(const struct execution *e, const struct core_run *r);
 /* An event for each record of the ring of errors; the first is the run's fault. */
 void device_say_errors(const struct execution *e, struct core_run *r);
 /* An event for each collective of the ring of the TopSP. */

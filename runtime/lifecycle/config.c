@@ -7,6 +7,7 @@
  */
 #include "runtime/lifecycle/config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@
 #include "runtime/base/env_checks.h"
 #include "runtime/base/env_table.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/notification_types.h"
 
 #define TAG "NRT"
 
@@ -38,7 +40,23 @@ static const struct field {
 		offsetof(struct config, compute_queue_limit)},
 	{ENV_ID_NEURON_RT_OOM_DUMP_DIRECTORY, offsetof(struct config, oom_directory)},
 	{ENV_ID_NEURON_RT_ROOT_COMM_ID, offsetof(struct config, root_comm_id)},
+	{ENV_ID_NTRACE_PROFILE_MAX_MB, offsetof(struct config, profile.max_mb)},
+#define RING(size)                                                                         \
+	{                                                                                  \
+		ENV_ID_NEURON_RT_PROFILE_BUF_##size##_MB,                                  \
+			offsetof(struct config, profile.ring_mb[NOTIFICATION_SIZE_##size]) \
+	}
+	RING(INSTRUCTION),
+	RING(EVENT),
+	RING(DMA),
+	RING(THROTTLE),
+	RING(CC_CORE_INSTRUCTION),
+	RING(CC_CORE_EVENT),
+#undef RING
 };
+static_assert(
+	sizeof(((struct config *)0)->profile.ring_mb) == NOTIFICATION_SIZE_COUNT * sizeof(uint32_t),
+	"one per size");
 
 struct setting {
 	bool given;

@@ -19,6 +19,12 @@ struct config_cores {
 	uint32_t first, count; /* 0 = no list */
 };
 
+/* Of profiles.  Sizes of rings by enum notification_size, in MB; 0 = ours. */
+struct config_profile {
+	uint32_t max_mb; /* what is kept of a logical core */
+	uint32_t ring_mb[6];
+};
+
 struct config {
 	bool allow_reset;		   /* resets and queue programming on a real device */
 	struct config_cores visible_cores; /* logical ones; they go before core_count */
@@ -31,7 +37,8 @@ struct config {
 	uint32_t async_max_inflight;
 	uint32_t compute_queue_limit;
 	const char *oom_directory; /* for reports of full device memory; "" = none */
-	const char *root_comm_id;  /* NEURON_RT_ROOT_COMM_ID; "" = unset */
+	struct config_profile profile;
+	const char *root_comm_id; /* NEURON_RT_ROOT_COMM_ID; "" = unset */
 };
 
 /* What must be known before the rest is read: discovery is an earlier step of nrt_init. */

@@ -21,6 +21,7 @@
 #include "runtime/lifecycle/info.h"
 #include "runtime/lifecycle/version.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/collector.h"
 #include "runtime/trace/announce.h"
 #include "runtime/trace/sys_trace.h"
 #include "runtime/trace/trace.h"
@@ -87,6 +88,7 @@ static NRT_STATUS copy_settings(struct init *i)
 	i->r->compute_queue_limit = i->config.compute_queue_limit;
 	(void)snprintf(
 		i->r->oom_directory, sizeof(i->r->oom_directory), "%s", i->config.oom_directory);
+	i->r->profile = i->config.profile;
 	i->r->core_count = i->config.core_count;
 	i->r->reset_cores = i->config.reset_cores;
 	i->r->devices->allow_reset = i->config.allow_reset; /* before any file is opened */
@@ -336,6 +338,12 @@ static void end_capture(struct runtime *r)
 	sys_trace_close();
 }
 
+static void close_profiles(struct runtime *r)
+{
+	(void)r;
+	collector_close();
+}
+
 struct close_step {
 	const char *name;
 	void (*run)(struct runtime *r);
@@ -352,6 +360,7 @@ static const struct close_step producers[] = {
 /* CLOSED, and no call is in any more. */
 static const struct close_step teardown[] = {
 	{"execution and models", unload_models},
+	{"profiles, ours", close_profiles},
 	{"tracing, ours", stop_tracing},
 	{"communicators", NULL},
 	{"devices and marks", give_devices_back},

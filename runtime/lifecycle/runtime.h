@@ -23,6 +23,7 @@ struct runtime {
 	uint32_t async_max_inflight;  /* that nrt_execute leaves behind; 0 = it waits for the end */
 	uint32_t compute_queue_limit; /* that are scheduled */
 	char oom_directory[RUNTIME_OOM_DIRECTORY_BYTES]; /* "" = none */
+	struct config_profile profile;
 	struct device_system *devices;
 	/* Who uses the library, as it said to nrt_init; "" = it did not. */
 	nrt_framework_type_t framework;

@@ -83,6 +83,7 @@ struct collector_data {
 	struct collector_row *rows;
 	struct collector_run *runs;
 	struct collector_sync *syncs;
+	uint64_t runs_dropped;		     /* beyond the limit, too */
 	uint64_t boot_ns_begin, boot_ns_end; /* from when to when this is complete */
 	void *spans;			     /* the collector's */
 };
