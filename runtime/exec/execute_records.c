@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * execute_records.c - the records of nrt_trace_start that an execution makes (runtime/profile/exec_trace.h).
+ * execute_records.c - the records of nrt_trace_start that an execution makes
+ * (runtime/profile/exec_trace.h).
  */
 #include <stdio.h>
 

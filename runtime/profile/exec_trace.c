@@ -2,9 +2,9 @@
 /*
  * exec_trace.c - nrt_trace_start and nrt_trace_stop, and the ring between them.
  *
- * Two locks: `calls` for the two calls and nrt_close, one at a time; `ring.lock`, inside of it, for the records.
- * While a stop writes, the ring is empty-handed: what comes then is counted, and lost only when the stop fails and
- * the trace goes on.
+ * Two locks: `calls` for the two calls and nrt_close, one at a time; `ring.lock`, inside of it, for
+ * the records. While a stop writes, the ring is empty-handed: what comes then is counted, and lost
+ * only when the stop fails and the trace goes on.
  */
 #include "runtime/profile/exec_trace.h"
 
@@ -130,7 +130,8 @@ static struct exec_trace_content take_ring(void)
 	return c;
 }
 
-/* The stop has failed, and the trace goes on.  The records are sorted now: the oldest is the first. */
+/* The stop has failed, and the trace goes on.  The records are sorted now: the oldest is the
+ * first. */
 static void give_ring_back(struct exec_trace_record *slots)
 {
 	pthread_mutex_lock(&ring.lock);

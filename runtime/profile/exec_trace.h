@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec_trace.h - the trace of nrt_trace_start: a ring of records of what was allocated, copied and executed, which
- * nrt_trace_stop writes as one ntrace_info.
+ * exec_trace.h - the trace of nrt_trace_start: a ring of records of what was allocated, copied and
+ * executed, which nrt_trace_stop writes as one ntrace_info.
  *
- * It is apart from the rings of trace.h, as it is in the vendor's library: one ring for the process, under a lock,
- * which keeps the newest NEURON_RT_TRACE_NUM_ENTRIES records.  While there is no trace a tap costs one load.  Taps
- * are for any thread that is inside of the library; not for signal handlers.
+ * It is apart from the rings of trace.h, as it is in the vendor's library: one ring for the
+ * process, under a lock, which keeps the newest NEURON_RT_TRACE_NUM_ENTRIES records.  While there is
+ * no trace a tap costs one load.  Taps are for any thread that is inside of the library; not for
+ * signal handlers.
  */
 #ifndef NTRACE_PROFILE_EXEC_TRACE_H
 #define NTRACE_PROFILE_EXEC_TRACE_H
@@ -94,7 +95,8 @@ struct exec_trace_about {
 	bool is_virtual, is_simulated;
 };
 
-/* Sorts the records by time and writes the file, whole or not at all; nothing is replaced.  0 or -errno. */
+/* Sorts the records by time and writes the file, whole or not at all; nothing is replaced.  0
+ * or -errno. */
 int exec_trace_write(
 	const char *path, struct exec_trace_content *c, const struct exec_trace_about *about);
 

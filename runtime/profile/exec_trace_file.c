@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec_trace_file.c - the file of nrt_trace_stop: one bare ntrace_info with the records as its events.
+ * exec_trace_file.c - the file of nrt_trace_stop: one bare ntrace_info with the records as its
+ * events.
  *
- * The events are the long part and are written one by one; what stands before and behind them, in the order of the
- * fields' numbers, is packed by protobuf-c.  Two messages one behind the other are one that has the fields of both.
+ * The events are the long part and are written one by one; what stands before and behind them, in
+ * the order of the fields' numbers, is packed by protobuf-c.  Two messages one behind the other are
+ * one that has the fields of both.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +39,8 @@ static int compare(const void *a, const void *b)
 	return (int32_t)(x->number - y->number) < 0 ? -1 : x->number != y->number;
 }
 
-/* The number of the kind is in `type`, not in event_type, whose numbers are those of the system trace. */
+/* The number of the kind is in `type`, not in event_type, whose numbers are those of the system
+ * trace. */
 static int append(struct pb_buf *b, const struct exec_trace_record *r, int64_t offset_ns)
 {
 	static const struct pb_str name_key = {"name", 4};
