@@ -7,20 +7,23 @@
 #ifndef NTRACE_TESTS_EXEC_TRACE_READER_H
 #define NTRACE_TESTS_EXEC_TRACE_READER_H
 
+#include "agent/output/dump.h"
 #include "proto/neuron_trace.pb-c.h"
 #include "runtime/base/file.h"
 #include "tests/unit/nrt_lib.h"
 
 #define TRACE_MAX_BYTES ((size_t)64 << 20)
 
-/* A file of the place's directory; NULL when it is none. */
+/* A file of the place's directory; NULL when there is none, or `ntrace dump` would not take it
+ * for one. */
 static inline Ntff__NtraceInfo *trace_load(const struct place *p, const char *name)
 {
 	char *bytes = NULL;
 	size_t size = 0;
 	Ntff__NtraceInfo *m = NULL;
 
-	if (file_read(scratch_path(&p->scratch, name).s, TRACE_MAX_BYTES, &bytes, &size) == 0)
+	if (file_read(scratch_path(&p->scratch, name).s, TRACE_MAX_BYTES, &bytes, &size) == 0 &&
+		dump_sniff_content((const uint8_t *)bytes, size) == DUMP_TRACE_INFO)
 		m = ntff__ntrace_info__unpack(NULL, size, (const uint8_t *)bytes);
 	free(bytes);
 	return m;
