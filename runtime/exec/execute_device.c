@@ -161,7 +161,7 @@ static bool somebody_wants_times(uint32_t nc)
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (trace_wanted(nc, types[i]))
 			return true;
-	return false;
+	return exec_trace_on();
 }
 
 void device_take_sync(const struct execution *e, struct core_run *r)
@@ -179,6 +179,7 @@ void device_take_sync(const struct execution *e, struct core_run *r)
 	r->synced = true;
 	collector_tap_sync(r->core, e->id, &r->sync);
 	correct(e, r);
+	record_sync(r);
 	payload = (struct trace_timestamp_sync){
 		.exec_id = e->id,
 		.sync = {.nc_timestamp_ns = r->sync.clock.ps / 1000,
@@ -228,9 +229,11 @@ void device_say_run(const struct execution *e, const struct core_run *r)
 	if (!r->synced)
 		return;
 	say_switch(e, r);
-	if (r->started)
+	if (r->started) {
+		record_run(e, r, start.sync.cpu_timestamp_ns, host_ns(r, r->end_ps));
 		say_span(e, TRACE_DEVICE_EXEC, &start, sizeof(start), start.sync, at(r, r->end_ps),
 			r->status);
+	}
 }
 
 void device_profile_run(const struct execution *e, const struct core_run *r)
@@ -268,6 +271,7 @@ static void say_error(
 		.sync = numerical.sync};
 	bool is_numerical = note->custom == VDEV_CORE_FAULT_NUMERICAL;
 
+	record_error(e, r, numerical.sync.cpu_timestamp_ns, note->custom, note->subtype);
 	(void)trace_event_at((struct boot_ns){numerical.sync.cpu_timestamp_ns}, e->model->nc,
 		is_numerical ? TRACE_NUM_ERR : TRACE_HW_NOTIFY, TRACE_INSTANT, 0, note->subtype,
 		is_numerical ? (const void *)&numerical : (const void *)&other, sizeof(numerical));
@@ -318,11 +322,14 @@ static void say_collective(const struct execution *e, const struct core_run *r,
 		.device_core_idx = r->core->index,
 		.sync = cc.sync};
 
-	if (note->subtype == NOTE_CC_START)
+	if (note->subtype == NOTE_CC_START) {
+		record_collective(
+			e, r, note->id, cc.sync.cpu_timestamp_ns, host_ns(r, end_ps), status);
 		say_span(e, TRACE_CC_EXEC, &cc, sizeof(cc), cc.sync, at(r, end_ps), status);
-	else if (r == &e->runs[0])
+	} else if (r == &e->runs[0]) {
 		say_span(e, TRACE_CC_EXEC_BARRIER, &barrier, sizeof(barrier), barrier.sync,
 			at(r, end_ps), status);
+	}
 }
 
 /* A TopSP does one thing after another; what has no end was cut off by the end of the run. */

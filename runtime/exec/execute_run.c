@@ -388,8 +388,10 @@ static void finish(struct execution *e, NRT_STATUS status)
 NRT_STATUS execution_run(struct execution *e)
 {
 	struct trace_span span = part_start(e, TRACE_EXEC_CORE);
-	NRT_STATUS status = prepare(e);
+	NRT_STATUS status;
 
+	record_execution(e, EXEC_TRACE_EXEC_START, NRT_SUCCESS);
+	status = prepare(e);
 	if (!status)
 		status = submit(e);
 	if (!status) {
@@ -397,6 +399,7 @@ NRT_STATUS execution_run(struct execution *e)
 		status = wait_for(e);
 		finish(e, status);
 	}
+	record_execution(e, EXEC_TRACE_EXEC_END, status);
 	trace_stop(&span, status, NULL, 0);
 	return status;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * execute_run.h - an execution in progress, as the files of it share it: execute.c (sets, tensors, calls),
- * execute_run.c (what the host does), execute_device.c (what the device says it did).
+ * execute_run.c (what the host does), execute_device.c (what the device says it did),
+ * execute_records.c (what nrt_trace_start records of it).
  *
  * A logical core has one struct core_run per physical core.  All of it belongs to the thread that executes, which
  * holds the core's lock from execution_run on.
@@ -13,6 +14,7 @@
 
 #include "runtime/exec/model.h"
 #include "runtime/exec/tensor.h"
+#include "runtime/profile/exec_trace.h"
 #include "runtime/trace/trace.h"
 
 /* Records of a ring, read while the run goes on, for the events that are made of them at its end. */
@@ -75,6 +77,18 @@ void device_say_errors(const struct execution *e, struct core_run *r);
 void device_say_collectives(const struct execution *e, struct core_run *r);
 /* Frees what was taken. */
 void device_drop_notes(struct core_run *r);
+
+/* ---- execute_records.c, times of the host ------------------------------------------------- */
+
+void record_execution(const struct execution *e, enum exec_trace_type type, NRT_STATUS status);
+/* r->sync, as two records. */
+void record_sync(const struct core_run *r);
+void record_run(
+	const struct execution *e, const struct core_run *r, uint64_t start_ns, uint64_t end_ns);
+void record_collective(const struct execution *e, const struct core_run *r, uint32_t op,
+	uint64_t start_ns, uint64_t end_ns, NRT_STATUS status);
+void record_error(const struct execution *e, const struct core_run *r, uint64_t ns, uint32_t fault,
+	NRT_STATUS status);
 
 /* ---- execute_failure.c -------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 #include "runtime/exec/memory_report.h"
 #include "runtime/exec/memory_table.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/exec_trace.h"
 #include "runtime/trace/payload.h"
 #include "runtime/trace/trace.h"
 
@@ -78,6 +79,18 @@ static NRT_STATUS alloc(struct device_memory *m, struct memory_process_sums *sum
 	return NRT_SUCCESS;
 }
 
+/* No core, as in the vendor's records. */
+static void put_record(enum exec_trace_type type, const struct device_memory *m)
+{
+	const struct exec_trace_event e = {.type = type,
+		.data = m->size,
+		.nd = m->core->device->index,
+		.hint = trace_usage_name(m->usage)};
+
+	if (exec_trace_memory_on())
+		exec_trace_put(&e);
+}
+
 NRT_STATUS memory_alloc(const struct device_core *core, uint32_t nc, enum memory_usage usage,
 	uint64_t size, struct device_memory *ret)
 {
@@ -93,6 +106,7 @@ NRT_STATUS memory_alloc(const struct device_core *core, uint32_t nc, enum memory
 
 	if (!status) {
 		*ret = m;
+		put_record(EXEC_TRACE_MEM_ALLOC, ret);
 		stop.allocated_bytes = size;
 		stop.physical_address = m.address;
 	}
@@ -126,6 +140,8 @@ void memory_free(struct device_memory *m)
 	span = trace_start(m->nc, TRACE_DMA_MEM_DEALLOC, &start, sizeof(start));
 	status = said(device_mem_free(m->core->device, m->handle), "Freeing memory", m->core);
 	stop.freed_bytes = status ? 0 : m->size;
+	if (!status)
+		put_record(EXEC_TRACE_MEM_FREE, m);
 	sums = memory_table_remove(m->entry);
 	stop.usage_type_total_bytes = sums.usage;
 	stop.total_bytes = sums.total;

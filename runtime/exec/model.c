@@ -16,6 +16,7 @@
 #include "runtime/device/simulate.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/exec_trace.h"
 #include "runtime/trace/payload.h"
 #include "runtime/trace/sys_trace.h"
 #include "runtime/trace/trace.h"
@@ -298,16 +299,32 @@ static NRT_STATUS begin_load(const struct load *l, uint32_t *ret_nc)
 	return status;
 }
 
+static void put_record(
+	uint32_t nc, enum exec_trace_type type, const struct nrt_model *m, NRT_STATUS status)
+{
+	const struct device_core *core = nc == TRACE_NC_UNKNOWN ? NULL : runtime_core((int32_t)nc);
+	const struct exec_trace_event e = {.type = type,
+		.data = m ? m->id : 0,
+		.nd = core ? core->device->index : 0,
+		.nc = core ? core->index : 0,
+		.status = status,
+		.hint = m ? m->desc.name : NULL};
+
+	exec_trace_put(&e);
+}
+
 /* The load itself, with its event; status: that of begin_load. */
 static NRT_STATUS load(const struct load *l, uint32_t nc, NRT_STATUS status, struct nrt_model **ret)
 {
 	struct trace_span span = trace_start(nc, TRACE_MODEL_LOAD, NULL, 0);
 	struct trace_model stop = {0};
 
+	put_record(nc, EXEC_TRACE_MODEL_LOAD_START, NULL, NRT_SUCCESS);
 	if (!status)
 		status = load_on(nc, l, ret);
 	if (*ret)
 		stop.model_id = (*ret)->id;
+	put_record(nc, EXEC_TRACE_MODEL_LOAD_END, *ret, status);
 	trace_stop(&span, status, &stop, sizeof(stop));
 	return status;
 }

@@ -16,6 +16,7 @@
 
 #include "runtime/exec/memory.h"
 #include "runtime/exec/object.h"
+#include "runtime/profile/exec_trace.h"
 
 /* ---- storage, views, uses: tensor_storage.c ----------------------------------------------- */
 
@@ -109,6 +110,10 @@ void tensor_use_end(struct tensor_use *use);
  * NRT_INVALID when some are outside. */
 NRT_STATUS tensor_part(const struct nrt_tensor *t, const struct tensor_view *v, uint64_t offset,
 	uint64_t size, struct tensor_view *ret);
+
+/* The record of nrt_trace_start for a copy between host and device: its start or end.  v: what is copied. */
+void tensor_put_copy(const struct nrt_tensor *t, const struct tensor_view *v,
+	enum exec_trace_type type, NRT_STATUS status);
 
 /* What the public calls do, of tensors that have been looked up: with the checks, the events and
  * the waiting. */

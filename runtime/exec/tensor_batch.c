@@ -77,6 +77,18 @@ static NRT_STATUS collect(struct batches *b, const nrt_tensor_batch_t *asked, ui
 
 /* ---- transfers ---------------------------------------------------------------------------- */
 
+static NRT_STATUS move_device(const struct batches *b, const struct nrt_tensor *t,
+	const struct tensor_view *part, void *host)
+{
+	NRT_STATUS status;
+
+	tensor_put_copy(t, part, EXEC_TRACE_IO_COPY_START, NRT_SUCCESS);
+	status = memory_copy_of_batch(
+		&part->storage->memory, b->writes, part->offset, host, part->size);
+	tensor_put_copy(t, part, EXEC_TRACE_IO_COPY_END, status);
+	return status;
+}
+
 static NRT_STATUS move(
 	const struct batches *b, const struct batch *row, const nrt_tensor_batch_op_t *op)
 {
@@ -89,8 +101,7 @@ static NRT_STATUS move(
 	if (!b->unsafe)
 		tensor_transfer_begin(row->tensor, &part, b->writes, &use);
 	if (tensor_view_on_device(&part))
-		status = memory_copy_of_batch(
-			&part.storage->memory, b->writes, part.offset, op->buffer, op->size);
+		status = move_device(b, row->tensor, &part, op->buffer);
 	else if (b->writes) /* both sides may be the program's */
 		memmove(tensor_view_host(&part), op->buffer, op->size);
 	else

@@ -42,18 +42,46 @@ static NRT_STATUS check_buffer(const void *buf)
 
 /* ---- read, write -------------------------------------------------------------------------- */
 
-static NRT_STATUS copy_out(const struct tensor_view *v, void *buf)
+void tensor_put_copy(const struct nrt_tensor *t, const struct tensor_view *v,
+	enum exec_trace_type type, NRT_STATUS status)
+{
+	const struct device_core *core = v->storage->memory.core;
+	const struct exec_trace_event e = {.type = type,
+		.data = v->size,
+		.nd = core->device->index,
+		.nc = core->index,
+		.status = status,
+		.hint = t->name};
+
+	exec_trace_put(&e);
+}
+
+/* Out of the device when there is a `to`, else into it. */
+static NRT_STATUS copy_device(
+	const struct nrt_tensor *t, const struct tensor_view *v, void *to, const void *from)
+{
+	const struct device_memory *m = &v->storage->memory;
+	NRT_STATUS status;
+
+	tensor_put_copy(t, v, EXEC_TRACE_IO_COPY_START, NRT_SUCCESS);
+	status = to ? memory_copy_out(m, v->offset, to, v->size)
+		    : memory_copy_in(m, v->offset, from, v->size);
+	tensor_put_copy(t, v, EXEC_TRACE_IO_COPY_END, status);
+	return status;
+}
+
+static NRT_STATUS copy_out(const struct nrt_tensor *t, const struct tensor_view *v, void *buf)
 {
 	if (tensor_view_on_device(v))
-		return memory_copy_out(&v->storage->memory, v->offset, buf, v->size);
+		return copy_device(t, v, buf, NULL);
 	memmove(buf, tensor_view_host(v), v->size); /* both may be the program's */
 	return NRT_SUCCESS;
 }
 
-static NRT_STATUS copy_in(const struct tensor_view *v, const void *buf)
+static NRT_STATUS copy_in(const struct nrt_tensor *t, const struct tensor_view *v, const void *buf)
 {
 	if (tensor_view_on_device(v))
-		return memory_copy_in(&v->storage->memory, v->offset, buf, v->size);
+		return copy_device(t, v, NULL, buf);
 	memmove(tensor_view_host(v), buf, v->size);
 	return NRT_SUCCESS;
 }
@@ -79,7 +107,7 @@ static NRT_STATUS do_transfer(struct nrt_tensor *t, enum trace_type type, void *
 		status = tensor_part(t, &view, offset, size, &part);
 	if (!status && size) {
 		tensor_transfer_begin(t, &part, !to, &use);
-		status = to ? copy_out(&part, to) : copy_in(&part, from);
+		status = to ? copy_out(t, &part, to) : copy_in(t, &part, from);
 		tensor_use_end(&use);
 	}
 	tensor_view_put(&view);
@@ -131,7 +159,8 @@ NRT_STATUS nrt_tensor_write(nrt_tensor_t *tensor, const void *buf, size_t offset
 
 /* ---- copy between tensors ----------------------------------------------------------------- */
 
-static NRT_STATUS copy_bytes(const struct tensor_view *src, const struct tensor_view *dst)
+static NRT_STATUS copy_bytes(const struct nrt_tensor *from, const struct tensor_view *src,
+	const struct nrt_tensor *to, const struct tensor_view *dst)
 {
 	bool from_device = tensor_view_on_device(src), to_device = tensor_view_on_device(dst);
 
@@ -139,9 +168,9 @@ static NRT_STATUS copy_bytes(const struct tensor_view *src, const struct tensor_
 		return memory_copy(&src->storage->memory, src->offset, &dst->storage->memory,
 			dst->offset, src->size);
 	if (from_device)
-		return copy_out(src, tensor_view_host(dst));
+		return copy_out(from, src, tensor_view_host(dst));
 	if (to_device)
-		return copy_in(dst, tensor_view_host(src));
+		return copy_in(to, dst, tensor_view_host(src));
 	memmove(tensor_view_host(dst), tensor_view_host(src), src->size);
 	return NRT_SUCCESS;
 }
@@ -170,7 +199,7 @@ NRT_STATUS tensor_do_copy(struct nrt_tensor *src, uint64_t src_offset, struct nr
 		status = check_cores(&src_part, &dst_part);
 	if (!status && size) {
 		tensor_copy_begin(src, &src_part, dst, &dst_part, uses);
-		status = copy_bytes(&src_part, &dst_part);
+		status = copy_bytes(src, &src_part, dst, &dst_part);
 		tensor_use_end(&uses[1]);
 		tensor_use_end(&uses[0]);
 	}

@@ -36,6 +36,7 @@ struct config {
 	uint32_t exec_timeout_s;
 	uint32_t async_max_inflight;
 	uint32_t compute_queue_limit;
+	uint32_t trace_entries;
 	const char *oom_directory; /* for reports of full device memory; "" = none */
 	struct config_profile profile;
 	const char *root_comm_id; /* NEURON_RT_ROOT_COMM_ID; "" = unset */

@@ -22,6 +22,7 @@
 #include "runtime/lifecycle/version.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/collector.h"
+#include "runtime/profile/exec_trace.h"
 #include "runtime/trace/announce.h"
 #include "runtime/trace/sys_trace.h"
 #include "runtime/trace/trace.h"
@@ -86,6 +87,7 @@ static NRT_STATUS copy_settings(struct init *i)
 	i->r->exec_timeout_s = i->config.exec_timeout_s;
 	i->r->async_max_inflight = i->config.async_max_inflight;
 	i->r->compute_queue_limit = i->config.compute_queue_limit;
+	i->r->trace_entries = i->config.trace_entries;
 	(void)snprintf(
 		i->r->oom_directory, sizeof(i->r->oom_directory), "%s", i->config.oom_directory);
 	i->r->profile = i->config.profile;
@@ -336,6 +338,7 @@ static void end_capture(struct runtime *r)
 {
 	(void)r;
 	sys_trace_close();
+	exec_trace_close();
 }
 
 static void close_profiles(struct runtime *r)

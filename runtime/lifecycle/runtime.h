@@ -22,6 +22,7 @@ struct runtime {
 	/* Executions of a core that are not complete, at most: */
 	uint32_t async_max_inflight;  /* that nrt_execute leaves behind; 0 = it waits for the end */
 	uint32_t compute_queue_limit; /* that are scheduled */
+	uint32_t trace_entries;	      /* records of nrt_trace_start that are kept */
 	char oom_directory[RUNTIME_OOM_DIRECTORY_BYTES]; /* "" = none */
 	struct config_profile profile;
 	struct device_system *devices;

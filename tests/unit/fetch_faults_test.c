@@ -3,14 +3,10 @@
  * fetch_faults_test.c - each allocation within nrt_sys_trace_fetch_events fails once, and all from each one on.
  *
  * A fetch that fails says NRT_RESOURCE, gives nothing, and takes nothing away: the next one has every event,
- * once.  The library tests/faults.so makes allocations fail; it must come before the C library, so a hidden
- * test does the work, in a process of its own.
+ * once.
  */
-#include <limits.h>
-
-#include "runtime/base/file.h"
 #include "tests/shim/shim.h"
-#include "tests/unit/nrt_lib.h"
+#include "tests/unit/nrt_faults.h"
 #include "tests/unit/sys_trace_reader.h"
 
 #define WRITES 700 /* four events each: more than one batch of a reader, and some rooms that grow */
@@ -64,11 +60,6 @@ static int whole(const json_t *events, const struct round *round)
 	}
 	return 0;
 }
-
-struct faults {
-	void (*arm)(unsigned long n, bool and_all_behind);
-	bool (*happened)(void);
-};
 
 static int work(const struct job *j, const struct round *round)
 {
@@ -155,46 +146,10 @@ static int all_faults(const struct place *p, const struct faults *f)
 
 TEST("fetch faults: the work, under tests/faults.so", "[.fetch_faults]")
 {
-	struct place p;
-	struct faults f;
-
-	void *arm = dlsym(RTLD_DEFAULT, "faults_arm");
-	void *happened = dlsym(RTLD_DEFAULT, "faults_happened");
-	const char *root = getenv("NTRACE_DEVICE_ROOT");
-
-	REQUIRE(arm && happened && root && place_open(&p));
-	memcpy(&f.arm, &arm, sizeof(arm));
-	memcpy(&f.happened, &happened, sizeof(happened));
-	snprintf(p.device.root, sizeof(p.device.root), "%s", root);
-	p.device.pid = getpid(); /* there is one, which is not ours to end */
-	CHECK_EQ(all_faults(&p, &f), 0);
-	p.device.pid = 0;
-	place_close(&p);
+	faults_work(all_faults);
 }
 
 TEST("fetch faults: a fetch whose memory runs out takes no event away", "[nrt][sys_trace][vdev]")
 {
-	char unit[PATH_MAX] = "", preload[600];
-	char *argv[] = {"/usr/bin/env", "NTRACE_FAULT=alloc:0", "NTRACE_FAULT_PROGRAM=unit",
-		"ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=1", preload, NULL, unit,
-		"[.fetch_faults]", NULL};
-	struct place p;
-
-#ifdef __SANITIZE_THREAD__
-	SKIP("a build without ThreadSanitizer, which allows no library before it");
-#endif
-	if (device_lacks())
-		SKIP(device_lacks());
-	if (!program_exists("tests/faults.so"))
-		SKIP("tests/faults.so");
-	REQUIRE(readlink("/proc/self/exe", unit, sizeof(unit) - 1) > 0);
-	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", program_path("tests/faults.so").s);
-	REQUIRE(place_open(&p));
-	REQUIRE(virtual_device_start(&p.device, p.scratch.dir, two_cores));
-	argv[5] = p.device.env;
-	CHECK_EQ(program_run(argv, p.log.s, NULL), 0);
-	_cleanup_free_ char *said_text = program_text(p.log.s);
-	test_info("%s", said_text);
-	CHECK(strstr(said_text, "1 passed, 0 failed, 0 skipped"));
-	place_close(&p);
+	faults_run("[.fetch_faults]");
 }

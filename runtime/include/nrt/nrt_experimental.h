@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nrt_experimental.h - calls of the runtime that may change: questions about a model, traces of executions,
- * microcode, barriers.
+ * nrt_experimental.h - calls of the runtime that may change: questions about a model, traces of
+ * executions, microcode, barriers.
  *
  * The rules of nrt.h hold here too.
  */
@@ -38,7 +38,8 @@ typedef struct nrt_tensor_info_array {
 	__extension__ nrt_tensor_info_t tensor_array[];
 } nrt_tensor_info_array_t;
 
-/* Inputs and outputs in the order of the model.  The caller frees *tensor_info with the next call. */
+/* Inputs and outputs in the order of the model.  The caller frees *tensor_info with the next
+ * call. */
 NRT_API NRT_STATUS nrt_get_model_tensor_info(
 	nrt_model_t *model, nrt_tensor_info_array_t **tensor_info);
 /* NULL is harmless.  Legal at any time. */
@@ -63,25 +64,35 @@ typedef void (*NRT_ASYNC_EXEC_STATUS_CALLBACK)(
 	void *params, uint32_t model_id, uint32_t vnc, uint64_t job_id, NRT_STATUS status);
 
 /*
- * Who is told of the end of each execution in the background (NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS) and each
- * scheduled one, instead of the last one told so; NULL: nobody.  params is handed over as it is; it may be NULL.
- * model_id counts loads from 1; job_id is the sequence number (nrt_async.h).  Called by a thread of
- * the library, which does no further work of that core until it returns.  It may call the library, but for nrt_close
- * and for what waits for a queue: nrt_async_drain_queued_execs gives NRT_FAILURE there, and nrt_execute
- * NRT_QUEUE_FULL where it would have to wait.  A call that has begun may still run, with its params, when another one
- * or none is registered; it has returned when nrt_async_drain_queued_execs, for each core in use, or nrt_close has.
+ * Who is told of the end of each execution in the background
+ * (NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS) and each scheduled one, instead of the last one told
+ * so; NULL: nobody.  params is handed over as it is; it may be NULL. model_id counts loads from 1;
+ * job_id is the sequence number (nrt_async.h).  Called by a thread of the library, which does no
+ * further work of that core until it returns.  It may call the library, but for nrt_close and for
+ * what waits for a queue: nrt_async_drain_queued_execs gives NRT_FAILURE there, and nrt_execute
+ * NRT_QUEUE_FULL where it would have to wait.  A call that has begun may still run, with its params,
+ * when another one or none is registered; it has returned when nrt_async_drain_queued_execs, for
+ * each core in use, or nrt_close has.
  */
 NRT_API NRT_STATUS nrt_register_async_exec_callback(
 	NRT_ASYNC_EXEC_STATUS_CALLBACK callback, void *params);
 
-/* Waits until the executions that are queued on core vnc are done and the callback has been told. */
+/* Waits until the executions that are queued on core vnc are done and the callback has been
+ * told. */
 NRT_API NRT_STATUS nrt_async_drain_queued_execs(int32_t vnc_idx);
 
 /* ---- traces ------------------------------------------------------------------------------- */
 
-/* Traces executions on all visible cores; trace_mem: device memory too. */
+/*
+ * Traces loads, executions and copies on all visible cores; trace_mem: device memory too.  The
+ * newest NEURON_RT_TRACE_NUM_ENTRIES records are kept.  NRT_INVALID: a trace is on already, or
+ * NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS is not 0.
+ */
 NRT_API NRT_STATUS nrt_trace_start(bool trace_mem);
-/* Ends that and writes it to filename. */
+/*
+ * Ends that and writes it to filename, which must not exist; docs/formats.md has the format.  When
+ * it cannot be written the trace goes on.  NRT_INVALID: there is none, or no such name can be had.
+ */
 NRT_API NRT_STATUS nrt_trace_stop(const char *filename);
 
 /* ---- workers ------------------------------------------------------------------------------ */
@@ -91,8 +102,8 @@ NRT_API NRT_STATUS nrt_trace_stop(const char *filename);
 NRT_API NRT_STATUS nrt_barrier(int32_t vnc, uint32_t g_device_id, uint32_t g_device_count);
 
 /*
- * Puts the inputs of all workers behind each other into everybody's output.  rank_input_size: bytes of
- * input; output has g_device_count times as many.  With one worker that is a copy; the two may
+ * Puts the inputs of all workers behind each other into everybody's output.  rank_input_size: bytes
+ * of input; output has g_device_count times as many.  With one worker that is a copy; the two may
  * overlap.  NRT_INVALID as above.
  */
 NRT_API NRT_STATUS nrt_all_gather(int32_t vnc, uint32_t g_device_id, uint32_t g_device_count,
