@@ -159,7 +159,8 @@ static void read_record(struct ntff_cursor *c, struct notification *n, struct nt
 		.record = c->next++,
 	};
 	era = ntff_era_after(c->core, c->era, c->last_ps, n->timestamp_ps);
-	if (era != c->era)
+	/* Behind a gap an end may belong to another start than the one before it. */
+	if (era != c->era || item->lost_before)
 		forget_open(c);
 	c->era = item->era = era;
 	c->last_ps = n->timestamp_ps;
