@@ -8,6 +8,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "proto/delimited.h"
+
+#define MAX_DEPTH 32u
+#define PER_PIECE 32u /* of memory: what an allocation and the pointer to it take at least */
+
 static void *note_failure(void *data, size_t size)
 {
 	bool *failed = data;
@@ -31,4 +36,88 @@ int pb_message_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_
 
 	*ret = protobuf_c_message_unpack(descriptor, &allocator, len, data);
 	return *ret ? 0 : failed ? -ENOMEM : -EBADMSG;
+}
+
+/* ---- what it would take ------------------------------------------------------------------- */
+
+struct value {
+	const uint8_t *bytes; /* behind the length, of wire type 2 */
+	uint64_t len;
+};
+
+/* What stands at p behind a tag; the byte after it, NULL when it is not whole. */
+static const uint8_t *read_value(
+	const uint8_t *p, const uint8_t *end, unsigned wire, struct value *ret)
+{
+	uint64_t number;
+	size_t n;
+
+	*ret = (struct value){0};
+	switch (wire) {
+	case 0:
+		n = pb_varint_get(p, end, &number);
+		return n ? p + n : NULL;
+	case 1:
+		return end - p >= 8 ? p + 8 : NULL;
+	case 5:
+		return end - p >= 4 ? p + 4 : NULL;
+	case 2:
+		n = pb_varint_get(p, end, &ret->len);
+		if (n == 0 || ret->len > (uint64_t)(end - p) - n)
+			return NULL;
+		ret->bytes = p + n;
+		return ret->bytes + ret->len;
+	default:
+		return NULL;
+	}
+}
+
+/* Of a field that is no message; a packed byte may become eight. */
+static uint64_t cost(const ProtobufCFieldDescriptor *f, const struct value *v)
+{
+	if (f && !v->bytes)
+		return sizeof(uint64_t);
+	return PER_PIECE + (f && f->label == PROTOBUF_C_LABEL_REPEATED ? 8 * v->len : v->len);
+}
+
+/* No message has more than 64 fields. */
+static int measure(const ProtobufCMessageDescriptor *d, const uint8_t *p, const uint8_t *end,
+	unsigned depth, uint64_t *memory)
+{
+	uint64_t seen = 0, tag;
+	struct value v;
+
+	*memory += d->sizeof_message + PER_PIECE;
+	while (p < end) {
+		size_t n = pb_varint_get(p, end, &tag);
+		const ProtobufCFieldDescriptor *f;
+		uint64_t bit;
+		int rc;
+
+		if (n == 0 || tag >> 3 == 0 || tag >> 32 != 0)
+			return -EBADMSG;
+		p = read_value(p + n, end, tag & 7, &v);
+		if (!p)
+			return -EBADMSG;
+		f = protobuf_c_message_descriptor_get_field(d, (unsigned)(tag >> 3));
+		if (!f || f->type != PROTOBUF_C_TYPE_MESSAGE || !v.bytes) {
+			*memory += cost(f, &v);
+			continue;
+		}
+		bit = 1ull << ((f - d->fields) & 63);
+		if (depth == 0 || (f->label != PROTOBUF_C_LABEL_REPEATED && seen & bit))
+			return -EBADMSG;
+		seen |= bit;
+		rc = measure(f->descriptor, v.bytes, p, depth - 1, memory);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+int pb_message_measure(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data,
+	size_t len, uint64_t *ret_memory)
+{
+	*ret_memory = 0;
+	return measure(descriptor, data, data + len, MAX_DEPTH, ret_memory);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * message.h - protobuf-c's unpack with the reason when it fails: it gives NULL for damaged bytes and
- * for a lack of memory alike, which are not the same to those who read the message about it.
+ * for a lack of memory alike, which are not the same to those who read the message about it.  And what it would
+ * cost, which depends on who wrote the bytes.
  */
 #ifndef NTRACE_PROTO_MESSAGE_H
 #define NTRACE_PROTO_MESSAGE_H
@@ -13,5 +14,14 @@
 /* 0 and the message, to be freed with protobuf_c_message_free_unpacked(m, NULL); -EBADMSG; -ENOMEM. */
 int pb_message_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t len,
 	ProtobufCMessage **ret);
+
+/*
+ * What unpacking would take of memory, roughly, before it is tried on bytes that nobody vouches for: a message
+ * of many empty ones takes a hundred times its size.  -EBADMSG: the bytes are no such message, or have a
+ * message twice where there can be one; protobuf-c would put the two together, and takes time that grows with
+ * the square of their number.  Messages that hold themselves are followed 32 deep.
+ */
+int pb_message_measure(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data,
+	size_t len, uint64_t *ret_memory);
 
 #endif

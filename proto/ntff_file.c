@@ -185,12 +185,18 @@ const uint8_t *ntff_file_message(const struct ntff_file *f)
 	return f->data + f->header.message_offset;
 }
 
-const uint8_t *ntff_file_blob(const struct ntff_file *f, uint64_t offset, uint64_t size)
+bool ntff_file_blob(const struct ntff_file *f, uint64_t offset, uint64_t size, const uint8_t **ret,
+	uint64_t *ret_there)
 {
 	const struct ntff_header *h = &f->header;
-	uint64_t end = f->size < h->file_size ? f->size : h->file_size;
 
-	if (offset < h->blobs_offset || offset > end || size > end - offset)
-		return NULL;
-	return f->data + offset;
+	*ret = NULL;
+	*ret_there = 0;
+	if (offset < h->blobs_offset || offset > h->file_size || size > h->file_size - offset)
+		return false;
+	if (offset < f->size) {
+		*ret_there = size < f->size - offset ? size : f->size - offset;
+		*ret = *ret_there ? f->data + offset : NULL;
+	}
+	return true;
 }

@@ -38,7 +38,7 @@
 #define NTFF_CONTAINER_VERSION 1u
 #define NTFF_FORMAT 6u
 #define NTFF_BLOB_ALIGN 16u
-#define NTFF_MAX_MESSAGE (64u << 20)
+#define NTFF_MAX_MESSAGE (1u << 30)
 #define NTFF_PRODUCER_BYTES 48u
 #define NTFF_MAGIC_BYTES 8u
 
@@ -96,7 +96,11 @@ int ntff_file_open(struct ntff_file *ret, const void *data, size_t size);
 /* The message, header.message_size bytes, of a file that was opened with 0. */
 const uint8_t *ntff_file_message(const struct ntff_file *f);
 
-/* The bytes at offset, or NULL when not all of them are blobs, or are in the file. */
-const uint8_t *ntff_file_blob(const struct ntff_file *f, uint64_t offset, uint64_t size);
+/*
+ * Bytes that a message names.  False when not all of them are blobs, by what the header says.  Else *ret and *ret_there
+ * say how many are in the file: less than size when it was cut, and *ret is NULL for none.
+ */
+bool ntff_file_blob(const struct ntff_file *f, uint64_t offset, uint64_t size, const uint8_t **ret,
+	uint64_t *ret_there);
 
 #endif

@@ -59,10 +59,12 @@ struct ntff_core {
 	uint32_t first_stream, stream_count; /* of the profile's streams */
 	const Ntff__NtffSyncPoint **points;  /* those that the clock takes, in order of time */
 	uint32_t point_count;
-	struct ntff_era *eras; /* one at least where there are points */
+	struct ntff_era *eras; /* one at least, if without points */
 	uint32_t era_count;
-	const Ntff__ExecutionInfo **runs; /* as in execution_timeline */
+	const Ntff__ExecutionInfo **runs; /* those that started, in order of time */
 	uint32_t run_count;
+	uint32_t run_era; /* while they are listed: of the last one, and its start */
+	uint64_t run_ps;
 };
 
 struct ntff_name; /* an instruction of a model on a core */
@@ -77,7 +79,10 @@ struct ntff_profile {
 	uint64_t flaw_count;
 	struct ntff_name *names;
 	size_t name_count;
-	void *lists; /* what the cores point to */
+	/* What the cores point to. */
+	const Ntff__NtffSyncPoint **points;
+	struct ntff_era *eras;
+	const Ntff__ExecutionInfo **runs;
 };
 
 /*

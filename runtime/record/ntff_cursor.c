@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ntff_cursor.c - from the records of a ring to what they say, and from a core's time to the host's.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "proto/notification.h"
+#include "runtime/record/ntff_lists.h"
+
+#define ENGINES 5u
+#define NO_POINT UINT32_MAX
+
+const char *ntff_what_name(enum ntff_what what)
+{
+	static const char *const names[NTFF_WHATS] = {
+		[NTFF_RUN] = "run",
+		[NTFF_SWITCH] = "switch",
+		[NTFF_INSTRUCTION] = "instruction",
+		[NTFF_TRANSFER] = "dma",
+		[NTFF_COLLECTIVE] = "collective",
+		[NTFF_SEMAPHORE] = "semaphore",
+		[NTFF_ERROR] = "error",
+		[NTFF_THROTTLE] = "throttle",
+		[NTFF_OTHER] = "other",
+	};
+
+	return (unsigned)what < NTFF_WHATS ? names[what] : NULL;
+}
+
+/* ---- records ------------------------------------------------------------------------------ */
+
+enum side { MOMENT, BEGINS, ENDS };
+
+static enum side side_of(uint16_t subtype)
+{
+	if (subtype == NOTE_START || subtype == NOTE_CC_START)
+		return BEGINS;
+	return subtype == NOTE_END || subtype == NOTE_CC_END ? ENDS : MOMENT;
+}
+
+/* A record of the engines' and of the executor's rings. */
+static enum side of_core(const struct notification *n, struct ntff_item *item)
+{
+	uint32_t engine = (item->type - NOTE_TYPE_INST_START(0u)) / 4;
+
+	if (item->type < NOTE_TYPE_INST_START(0u) || engine >= ENGINES)
+		return MOMENT;
+	item->engine = engine;
+	if (item->type == NOTE_TYPE_INST_START(engine) ||
+		item->type == NOTE_TYPE_INST_END(engine)) {
+		item->what = NTFF_INSTRUCTION;
+		return item->type == NOTE_TYPE_INST_START(engine) ? BEGINS : ENDS;
+	}
+	if (item->type != NOTE_TYPE_EXPLICIT(engine))
+		return MOMENT;
+	if (n->subtype == NOTE_CUSTOM &&
+		(item->hint == NOTE_HINT_SWITCH_BEGINS || item->hint == NOTE_HINT_SWITCH_ENDS)) {
+		item->what = NTFF_SWITCH;
+		return item->hint == NOTE_HINT_SWITCH_BEGINS ? BEGINS : ENDS;
+	}
+	if (side_of(n->subtype) != MOMENT)
+		item->what = NTFF_RUN;
+	return side_of(n->subtype);
+}
+
+static enum side of_top_sp(const struct notification *n, struct ntff_item *item)
+{
+	if (side_of(n->subtype) != MOMENT)
+		item->what = NTFF_COLLECTIVE;
+	return side_of(n->subtype);
+}
+
+/* What a record is, by the ring in which it was. */
+static enum side classify(
+	const Ntff__TraceInfo *t, const struct notification *n, struct ntff_item *item)
+{
+	switch (t->trace_type) {
+	case NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_INSTRUCTION:
+		return t->block_type == NTFF__BLOCK_TYPE__BLOCK_NC ? of_core(n, item)
+								   : of_top_sp(n, item);
+	case NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_EXPLICIT:
+		return of_top_sp(n, item);
+	case NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_DMA:
+		if (item->type == NOTE_TYPE_DMA && side_of(n->subtype) != MOMENT)
+			item->what = NTFF_TRANSFER;
+		return item->what == NTFF_TRANSFER ? side_of(n->subtype) : MOMENT;
+	case NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_ERROR:
+		item->what = NTFF_ERROR;
+		return MOMENT;
+	case NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_THROTTLE:
+		item->what = NTFF_THROTTLE;
+		return MOMENT;
+	default:
+		of_core(n, item);
+		item->what =
+			item->engine < ENGINES && item->type == NOTE_TYPE_SEMAPHORE(item->engine)
+				? NTFF_SEMAPHORE
+				: NTFF_OTHER;
+		return MOMENT;
+	}
+}
+
+/* ---- spans -------------------------------------------------------------------------------- */
+
+static uint64_t key_of(const struct ntff_item *item)
+{
+	return ((uint64_t)item->what << 32 | (uint64_t)item->engine << 16 | item->id) + 1;
+}
+
+static void forget_open(struct ntff_cursor *c)
+{
+	c->no_end += c->open.count;
+	map64_free(&c->open);
+}
+
+static int begin(struct ntff_cursor *c, const struct ntff_item *item)
+{
+	if (map64_find(&c->open, key_of(item)))
+		c->no_end++;
+	return map64_put(&c->open, key_of(item), item->start_ps);
+}
+
+/* Is the item whole with this record? */
+static bool end(struct ntff_cursor *c, struct ntff_item *item)
+{
+	const uint64_t *start = map64_find(&c->open, key_of(item));
+
+	if (!start) {
+		c->no_start++;
+		return false;
+	}
+	item->start_ps = *start;
+	item->span = true;
+	map64_remove(&c->open, key_of(item));
+	if (item->start_ps <= item->end_ps)
+		return true;
+	c->no_start++;
+	c->no_end++;
+	return false;
+}
+
+static void read_record(struct ntff_cursor *c, struct notification *n, struct ntff_item *item)
+{
+	uint32_t era;
+
+	memcpy(n, c->stream->records + c->next * sizeof(*n), sizeof(*n));
+	*item = (struct ntff_item){
+		.what = NTFF_OTHER,
+		.lost_before = n->type_phase & (NOTE_SW_OVERFLOW | NOTE_HW_OVERFLOW),
+		.type = (uint8_t)NOTE_TYPE(n->type_phase),
+		.hint = n->hint >> 4,
+		.id = n->id,
+		.custom = n->custom,
+		.subtype = n->subtype,
+		.engine = c->stream->info->engine_index,
+		.start_ps = n->timestamp_ps,
+		.end_ps = n->timestamp_ps,
+		.record = c->next++,
+	};
+	era = ntff_era_after(c->core, c->era, c->last_ps, n->timestamp_ps);
+	/* Behind a gap an end may belong to another start than the one before it. */
+	if (era != c->era || item->lost_before)
+		forget_open(c);
+	c->era = item->era = era;
+	c->last_ps = n->timestamp_ps;
+	c->lost_marks += item->lost_before;
+}
+
+void ntff_cursor_open(
+	struct ntff_cursor *c, const struct ntff_profile *p, const struct ntff_stream *s)
+{
+	*c = (struct ntff_cursor){
+		.profile = p, .stream = s, .core = &p->cores[s->core], .part_point = NO_POINT};
+}
+
+int ntff_cursor_next(struct ntff_cursor *c, struct ntff_item *ret)
+{
+	while (c->next < c->stream->count) {
+		struct notification n;
+		enum side side;
+		int rc = 0;
+
+		read_record(c, &n, ret);
+		side = classify(c->stream->info, &n, ret);
+		if (side == MOMENT || (side == ENDS && end(c, ret)))
+			return 1;
+		if (side == BEGINS)
+			rc = begin(c, ret);
+		if (rc < 0)
+			return rc;
+	}
+	forget_open(c);
+	return 0;
+}
+
+void ntff_cursor_close(struct ntff_cursor *c)
+{
+	map64_free(&c->open);
+}
+
+/* ---- times -------------------------------------------------------------------------------- */
+
+static void add_point(struct device_clock *part, const Ntff__NtffSyncPoint *s)
+{
+	part->points[part->count++] =
+		(struct device_point){s->device_ps / 1000, s->boot_ns, s->bound_ns};
+}
+
+/* The last point of an era at or before a time; the time is between the first and the last. */
+static uint32_t point_before(const struct ntff_core *core, const struct ntff_era *e, uint64_t ps)
+{
+	uint32_t low = 0, high = e->count;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (core->points[e->first + middle]->device_ps <= ps)
+			low = middle;
+		else
+			high = middle;
+	}
+	return e->first + low;
+}
+
+/* Between two points these two say when it was, before and behind all the first and the last. */
+static void choose_part(struct ntff_cursor *c, uint32_t era, uint64_t ps)
+{
+	const struct ntff_core *core = c->core;
+	const struct ntff_era *e = &core->eras[era];
+	uint32_t first = e->first, last = e->first + e->count - 1, point = NO_POINT;
+
+	if (ps >= e->low_ps && ps < e->high_ps) {
+		if (c->part.count && c->part_era == era && c->part_point != NO_POINT &&
+			core->points[c->part_point]->device_ps <= ps &&
+			ps < core->points[c->part_point + 1]->device_ps)
+			return;
+		point = point_before(core, e, ps);
+		first = point;
+		last = point + 1;
+	} else if (c->part.count && c->part_era == era && c->part_point == NO_POINT) {
+		return;
+	}
+	c->part.count = 0;
+	c->part.drift_limit = e->drift_limit;
+	add_point(&c->part, core->points[first]);
+	if (last > first)
+		add_point(&c->part, core->points[last]);
+	c->part_era = era;
+	c->part_point = point;
+}
+
+bool ntff_host_ns(struct ntff_cursor *c, uint32_t era, uint64_t device_ps, uint64_t *ret_boot_ns,
+	uint64_t *ret_bound_ns)
+{
+	if (era >= c->core->era_count || c->core->eras[era].count == 0)
+		return false;
+	choose_part(c, era, device_ps);
+	*ret_boot_ns = device_clock_host(&c->part, device_ps / 1000);
+	*ret_bound_ns = device_clock_bound(&c->part, device_ps / 1000, *ret_boot_ns);
+	return true;
+}
