@@ -239,9 +239,9 @@ static int close_in_order(void *arg)
 	lib.nrt_close();
 	init_set_watch(NULL);
 	return order_is("; asynchronous send and receive; inspect; system trace capture; "
-			"profile session; execution and models; profiles, ours; tracing, ours; "
-			"communicators; "
-			"devices and marks; framework, microcode, settings; log; ");
+			"profile session; execution and models; profiles, ours; "
+			"tracing, ours; communicators; devices and marks; framework, microcode, "
+			"settings; log; ");
 }
 
 TEST("nrt close: the steps do their work in the documented order", "[nrt][vdev]")
