@@ -13,6 +13,13 @@ static const char *const advice[] = {
 	[FILE_TRACE_INFO] = "`ntrace dump` shows it; summary, diff and export take its directory",
 	[FILE_PERFETTO] = "`ntrace verify` checks it, ui.perfetto.dev shows it",
 	[FILE_SEGMENT] = "give the directory that it is in",
+	[FILE_NTFF] = "`ntrace dump` shows it",
+	[FILE_NTFF_FOREIGN] = "the header of the vendor's own is not public, their tools read it",
+	[FILE_INFO_FOREIGN] =
+		"the vendor's numbers of its fields are not public; summary, diff and "
+		"export take the ntrace.pb beside it",
+	[FILE_NEFF] = "the vendor's runtime and tools take it",
+	[FILE_MODEL] = "a program runs it with nrt_load",
 	[FILE_FOREIGN] = "give a directory that `ntrace record` or `replay` wrote, or a file in it",
 };
 

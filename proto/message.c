@@ -40,20 +40,16 @@ int pb_message_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_
 
 /* ---- what it would take ------------------------------------------------------------------- */
 
-struct value {
-	const uint8_t *bytes; /* behind the length, of wire type 2 */
-	uint64_t len;
-};
-
-/* What stands at p behind a tag; the byte after it, NULL when it is not whole. */
-static const uint8_t *read_value(
-	const uint8_t *p, const uint8_t *end, unsigned wire, struct value *ret)
+const uint8_t *pb_field_get(const uint8_t *p, const uint8_t *end, struct pb_field *ret)
 {
-	uint64_t number;
-	size_t n;
+	uint64_t tag, number;
+	size_t n = pb_varint_get(p, end, &tag);
 
-	*ret = (struct value){0};
-	switch (wire) {
+	if (n == 0 || tag >> 3 == 0 || tag >> 32 != 0)
+		return NULL;
+	*ret = (struct pb_field){.number = (uint32_t)(tag >> 3), .wire = tag & 7};
+	p += n;
+	switch (ret->wire) {
 	case 0:
 		n = pb_varint_get(p, end, &number);
 		return n ? p + n : NULL;
@@ -73,7 +69,7 @@ static const uint8_t *read_value(
 }
 
 /* Of a field that is no message; a packed byte may become eight. */
-static uint64_t cost(const ProtobufCFieldDescriptor *f, const struct value *v)
+static uint64_t cost(const ProtobufCFieldDescriptor *f, const struct pb_field *v)
 {
 	if (f && !v->bytes)
 		return sizeof(uint64_t);
@@ -84,22 +80,19 @@ static uint64_t cost(const ProtobufCFieldDescriptor *f, const struct value *v)
 static int measure(const ProtobufCMessageDescriptor *d, const uint8_t *p, const uint8_t *end,
 	unsigned depth, uint64_t *memory)
 {
-	uint64_t seen = 0, tag;
-	struct value v;
+	uint64_t seen = 0;
+	struct pb_field v;
 
 	*memory += d->sizeof_message + PER_PIECE;
 	while (p < end) {
-		size_t n = pb_varint_get(p, end, &tag);
 		const ProtobufCFieldDescriptor *f;
 		uint64_t bit;
 		int rc;
 
-		if (n == 0 || tag >> 3 == 0 || tag >> 32 != 0)
-			return -EBADMSG;
-		p = read_value(p + n, end, tag & 7, &v);
+		p = pb_field_get(p, end, &v);
 		if (!p)
 			return -EBADMSG;
-		f = protobuf_c_message_descriptor_get_field(d, (unsigned)(tag >> 3));
+		f = protobuf_c_message_descriptor_get_field(d, v.number);
 		if (!f || f->type != PROTOBUF_C_TYPE_MESSAGE || !v.bytes) {
 			*memory += cost(f, &v);
 			continue;

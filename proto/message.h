@@ -15,6 +15,16 @@
 int pb_message_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t len,
 	ProtobufCMessage **ret);
 
+/* One field of a message as it stands in the bytes. */
+struct pb_field {
+	uint32_t number, wire;
+	const uint8_t *bytes; /* behind the length, of wire type 2; else NULL */
+	uint64_t len;
+};
+
+/* Reads the field at p; the byte behind it, NULL when it is not whole or none. */
+const uint8_t *pb_field_get(const uint8_t *p, const uint8_t *end, struct pb_field *ret);
+
 /*
  * What unpacking would take of memory, roughly, before it is tried on bytes that nobody vouches for: a message
  * of many empty ones takes a hundred times its size.  -EBADMSG: the bytes are no such message, or have a

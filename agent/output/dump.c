@@ -13,19 +13,22 @@
 #include "proto/event_codec.h"
 #include "proto/message.h"
 #include "proto/neuron_trace.pb-c.h"
+#include "proto/ntff_file.h"
 #include "runtime/trace/event_registry.h"
 
+#define NTFF_SUFFIX ".ntff"
 #define SNIFF_BYTES ((size_t)64 << 10)
 #define MAX_BARE ((size_t)1 << 30)
 
 struct kind_row {
 	enum dump_kind kind;
 	const char *name;
-	const ProtobufCMessageDescriptor *descriptor;
+	const ProtobufCMessageDescriptor *descriptor; /* NULL: more than messages */
 	bool delimited;
 };
 
 static const struct kind_row kinds[] = {
+	{DUMP_NTFF, "ntff", NULL, false},
 	{DUMP_NTRACE, "ntrace", &ntff__ntrace_event__descriptor, true},
 	{DUMP_CPU_UTIL, "cpu_util", &ntff__cpu_util__descriptor, true},
 	{DUMP_HOST_MEM, "host_mem", &ntff__host_mem_usage__descriptor, true},
@@ -54,6 +57,8 @@ static int parses_as(const struct kind_row *k, const uint8_t *data, size_t size)
 	const uint8_t *msg = data;
 	size_t len = size, pos = 0;
 
+	if (!k->descriptor)
+		return ntff_is_ours(data, size);
 	if (k->delimited && pb_delimited_next(data, size, &pos, &msg, &len) != 1)
 		return false;
 	ProtobufCMessage *m;
@@ -109,6 +114,9 @@ enum dump_kind dump_kind_by_path(const char *path)
 	const char *base = strrchr(path, '/');
 
 	base = base ? base + 1 : path;
+	if (strlen(base) > strlen(NTFF_SUFFIX) &&
+		!strcmp(base + strlen(base) - strlen(NTFF_SUFFIX), NTFF_SUFFIX))
+		return DUMP_NTFF;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		size_t len = strlen(kinds[i].name);
 		if (!strncmp(base, kinds[i].name, len) && !strcmp(base + len, ".pb"))
@@ -243,7 +251,7 @@ int dump_print(FILE *f, enum dump_kind kind, enum dump_format format, const uint
 	struct text_state text = {0};
 	size_t pos = 0;
 
-	if (!k)
+	if (!k || !k->descriptor)
 		return -EINVAL;
 	for (;;) {
 		const uint8_t *msg = data;
@@ -279,7 +287,7 @@ int dump_file(FILE *f, enum dump_kind kind, enum dump_format format, struct trac
 	size_t len;
 	int rc;
 
-	if (!k)
+	if (!k || !k->descriptor)
 		return -EINVAL;
 	*ret_at = trace_read_offset(r);
 	if (!k->delimited)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dump.h - prints trace_info.pb, cpu_util.pb, host_mem.pb and ntrace.pb.
+ * dump.h - prints trace_info.pb, cpu_util.pb, host_mem.pb and ntrace.pb; names .ntff files, which
+ * dump_ntff.h prints.
  */
 #ifndef NTRACE_OUTPUT_DUMP_H
 #define NTRACE_OUTPUT_DUMP_H
@@ -17,6 +18,7 @@ enum dump_kind {
 	DUMP_TRACE_INFO,
 	DUMP_CPU_UTIL,
 	DUMP_HOST_MEM,
+	DUMP_NTFF,
 	DUMP_NO_MEMORY, /* to find out */
 };
 enum dump_format { DUMP_JSON, DUMP_TEXT };
@@ -30,7 +32,7 @@ enum dump_kind dump_sniff_content(const uint8_t *data, size_t size);
 int dump_sniff_file(struct trace_read *r, enum dump_kind *ret);
 const char *dump_kind_name(enum dump_kind kind);
 
-/* The kind with this name (ntrace, trace_info, cpu_util, host_mem), or DUMP_UNKNOWN. */
+/* The kind with this name (ntrace, trace_info, cpu_util, host_mem, ntff), or DUMP_UNKNOWN. */
 enum dump_kind dump_kind_by_name(const char *name);
 
 /*

@@ -14,7 +14,12 @@ enum file_kind {
 	FILE_TRACE_INFO,
 	FILE_PERFETTO,
 	FILE_SEGMENT,
-	FILE_FOREIGN, /* none of these */
+	FILE_NTFF,
+	FILE_NTFF_FOREIGN, /* by its name an .ntff, of somebody else's */
+	FILE_INFO_FOREIGN, /* a trace_info.pb of somebody else's */
+	FILE_NEFF,	   /* by its name */
+	FILE_MODEL,	   /* a text for our libnrt */
+	FILE_FOREIGN,	   /* none of these */
 };
 
 /* What the file at path is; `wanted` when it could be that as well. */

@@ -170,8 +170,7 @@ static void read_record(struct ntff_cursor *c, struct notification *n, struct nt
 void ntff_cursor_open(
 	struct ntff_cursor *c, const struct ntff_profile *p, const struct ntff_stream *s)
 {
-	*c = (struct ntff_cursor){
-		.profile = p, .stream = s, .core = &p->cores[s->core], .part_point = NO_POINT};
+	*c = (struct ntff_cursor){.profile = p, .stream = s, .core = &p->cores[s->core]};
 }
 
 int ntff_cursor_next(struct ntff_cursor *c, struct ntff_item *ret)
@@ -201,10 +200,9 @@ void ntff_cursor_close(struct ntff_cursor *c)
 
 /* ---- times -------------------------------------------------------------------------------- */
 
-static void add_point(struct device_clock *part, const Ntff__NtffSyncPoint *s)
+static struct device_point point_of(const Ntff__NtffSyncPoint *s)
 {
-	part->points[part->count++] =
-		(struct device_point){s->device_ps / 1000, s->boot_ns, s->bound_ns};
+	return (struct device_point){s->device_ps / 1000, s->boot_ns, s->bound_ns};
 }
 
 /* The last point of an era at or before a time; the time is between the first and the last. */
@@ -229,34 +227,37 @@ static void choose_part(struct ntff_cursor *c, uint32_t era, uint64_t ps)
 	const struct ntff_core *core = c->core;
 	const struct ntff_era *e = &core->eras[era];
 	uint32_t first = e->first, last = e->first + e->count - 1, point = NO_POINT;
+	bool inside = ps >= e->low_ps && ps < e->high_ps;
 
-	if (ps >= e->low_ps && ps < e->high_ps) {
-		if (c->part.count && c->part_era == era && c->part_point != NO_POINT &&
-			core->points[c->part_point]->device_ps <= ps &&
-			ps < core->points[c->part_point + 1]->device_ps)
-			return;
+	if (c->part_known && c->part_era == era && inside == (c->part_point != NO_POINT) &&
+		(!inside || (core->points[c->part_point]->device_ps <= ps &&
+				    ps < core->points[c->part_point + 1]->device_ps)))
+		return;
+	if (inside) {
 		point = point_before(core, e, ps);
 		first = point;
 		last = point + 1;
-	} else if (c->part.count && c->part_era == era && c->part_point == NO_POINT) {
-		return;
 	}
-	c->part.count = 0;
-	c->part.drift_limit = e->drift_limit;
-	add_point(&c->part, core->points[first]);
-	if (last > first)
-		add_point(&c->part, core->points[last]);
+	c->part[0] = point_of(core->points[first]);
+	c->part[1] = point_of(core->points[last]);
 	c->part_era = era;
 	c->part_point = point;
+	c->part_known = true;
 }
 
 bool ntff_host_ns(struct ntff_cursor *c, uint32_t era, uint64_t device_ps, uint64_t *ret_boot_ns,
 	uint64_t *ret_bound_ns)
 {
+	struct device_clock clock;
+
 	if (era >= c->core->era_count || c->core->eras[era].count == 0)
 		return false;
 	choose_part(c, era, device_ps);
-	*ret_boot_ns = device_clock_host(&c->part, device_ps / 1000);
-	*ret_bound_ns = device_clock_bound(&c->part, device_ps / 1000, *ret_boot_ns);
+	clock.points[0] = c->part[0];
+	clock.points[1] = c->part[1];
+	clock.count = c->part[1].nc > c->part[0].nc ? 2 : 1;
+	clock.drift_limit = c->core->eras[era].drift_limit;
+	*ret_boot_ns = device_clock_host(&clock, device_ps / 1000);
+	*ret_bound_ns = device_clock_bound(&clock, device_ps / 1000, *ret_boot_ns);
 	return true;
 }

@@ -134,9 +134,10 @@ struct ntff_cursor {
 	struct map64 open; /* starts without an end yet */
 	/* Counted so far; those that are open at the end of the stream are in `no_end` then. */
 	uint64_t no_start, no_end, lost_marks;
-	/* The part of the core's clock that was asked last. */
-	struct device_clock part;
+	/* The part of the core's clock that was asked last: two points, or one twice. */
+	struct device_point part[2];
 	uint32_t part_era, part_point;
+	bool part_known;
 };
 
 void ntff_cursor_open(

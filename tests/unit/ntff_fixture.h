@@ -221,8 +221,8 @@ static inline void nx_name(struct nx_graph *g, uint32_t index, Ntff__BlockType b
 /* Gives each ring its place; a test may make that wrong before nx_pack. */
 static inline void nx_layout(struct nx *x)
 {
-	uint64_t room = 1024 + ntff__ntff_info__get_packed_size(&x->info) +
-			16 * x->info.n_session_notifications;
+	uint64_t room = 64 + ntff__ntff_info__get_packed_size(&x->info) +
+			24 * x->info.n_session_notifications;
 
 	x->blobs_offset = ntff_blobs_offset(room);
 	x->blobs_size = 0;

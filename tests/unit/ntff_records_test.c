@@ -5,7 +5,9 @@
  */
 #include <errno.h>
 #include <stdint.h>
+#include <unistd.h>
 
+#include "runtime/base/file.h"
 #include "runtime/record/ntff_records.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/ntff_fixture.h"
@@ -23,6 +25,31 @@ static uint64_t dice(uint64_t below)
 }
 
 /* ---- the sample --------------------------------------------------------------------------- */
+
+/* Other tests have it as a file; NTRACE_WRITE_SAMPLE=tests/unit/golden/sample.ntff writes it anew. */
+TEST("ntff records: the sample that is kept as a file is the one that is made here", "[ntff]")
+{
+	static const char path[] = "tests/unit/golden/sample.ntff";
+	const char *write_to = getenv("NTRACE_WRITE_SAMPLE");
+	_cleanup_free_ char *bytes = NULL;
+	static struct nx x;
+	size_t size = 0;
+
+	nx_sample(&x);
+	if (write_to) {
+		FILE *f = fopen(write_to, "w");
+
+		REQUIRE(f != NULL);
+		CHECK_EQ(fwrite(x.bytes, 1, x.size, f), x.size);
+		CHECK_EQ(fclose(f), 0);
+	}
+	if (access(path, R_OK) != 0)
+		SKIP("tests/unit/golden/sample.ntff (run from the root of the tree)");
+	REQUIRE_EQ(file_read(path, 1 << 20, &bytes, &size), 0);
+	REQUIRE_EQ(size, x.size);
+	CHECK(memcmp(bytes, x.bytes, size) == 0);
+	nx_free(&x);
+}
 
 static const struct ntff_stream *stream_of(const struct ntff_profile *p,
 	Ntff__NotificationTraceType trace, Ntff__BlockType block, uint32_t engine)
