@@ -309,13 +309,15 @@ struct device_ring_key {
 	uint32_t device, type, engine;
 };
 
+#define DEVICE_ASK_MAX 64u
+
 /* Opens a ring of `bytes`, a power of two, whose contents nobody else reads; maps it.  0 or -errno, -ENOMEM when the
  * device has no room. */
 int device_profile_ring_open(const struct device_system *s, const struct device_core *core,
 	const struct device_ring_key *key, uint32_t bytes, void **ret_memory);
-/* Ends the ring, and unmaps its memory. */
-void device_profile_ring_close(const struct device_core *core, const struct device_ring_key *key,
-	void *memory, uint32_t bytes);
+/* Ends up to DEVICE_ASK_MAX rings in one request; their memory stays mapped, for munmap. */
+void device_profile_rings_end(
+	const struct device_core *core, const struct device_ring_key *keys, uint32_t count);
 /* Tells the device how many records have been read. */
 int device_profile_ring_tell(
 	const struct device_core *core, const struct device_ring_key *key, uint32_t read);
@@ -325,7 +327,6 @@ int device_profile_ring_tell(
 struct device_ring_count {
 	uint32_t written, dropped;
 };
-#define DEVICE_ASK_MAX 64u
 /* One request for up to DEVICE_ASK_MAX rings of a core. */
 int device_profile_rings_ask(const struct device_core *core, const struct device_ring_key *keys,
 	uint32_t count, struct device_ring_count *ret);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define PHASE_BIT ((uint64_t)NOTE_PHASE << 24) /* byte 3 of the first word */
+#define OVER_BIT ((uint64_t)NOTE_HW_OVERFLOW << 24)
 #define GAP_BIT ((uint64_t)NOTE_SW_OVERFLOW << 24)
 
 static uint64_t load_word(const struct notify_ring *r, uint32_t record, unsigned word)
@@ -128,6 +129,7 @@ static uint32_t copy_lap(const struct notify_ring *r, uint32_t at, bool phase,
 			break;
 		words[1] = load_word(r, at + n, 1);
 		b->gaps += (words[0] & GAP_BIT) != 0;
+		b->overs += (words[0] & OVER_BIT) != 0;
 		memcpy(b->last, words, sizeof(words));
 		if (to)
 			memcpy(to + n, words, sizeof(words));

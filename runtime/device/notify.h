@@ -45,6 +45,7 @@ bool notify_next(struct notify_ring *r, struct notification *ret);
 struct notify_batch {
 	uint32_t count; /* records that were copied */
 	uint32_t gaps;	/* those of them that have NOTE_SW_OVERFLOW */
+	uint32_t overs; /* and NOTE_HW_OVERFLOW */
 	bool overrun;	/* the record before them is not there any more: they may be damaged */
 	uint64_t last[2];
 };

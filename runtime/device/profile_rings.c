@@ -80,15 +80,27 @@ int device_profile_ring_open(const struct device_system *s, const struct device_
 		return rc;
 	rc = device_map(s, core->device, handle, offset, bytes, ret_memory);
 	if (rc < 0)
-		(void)write_register(core, VDEV_BAR_RING_END(core->index, number_of(key)), 1);
+		device_profile_rings_end(core, key, 1);
 	return rc;
 }
 
-void device_profile_ring_close(const struct device_core *core, const struct device_ring_key *key,
-	void *memory, uint32_t bytes)
+void device_profile_rings_end(
+	const struct device_core *core, const struct device_ring_key *keys, uint32_t count)
 {
-	(void)write_register(core, VDEV_BAR_RING_END(core->index, number_of(key)), 1);
-	(void)munmap(memory, bytes);
+	uint64_t addresses[DEVICE_ASK_MAX];
+	const uint32_t words[DEVICE_ASK_MAX] = {0};
+	struct neuron_bar_rw arg = {
+		.bar = 0,
+		.address = (uint64_t)(uintptr_t)addresses,
+		.data = (uint64_t)(uintptr_t)words,
+		.count = count,
+	};
+
+	if (count == 0 || count > DEVICE_ASK_MAX)
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		addresses[i] = VDEV_BAR_RING_END(core->index, number_of(&keys[i]));
+	(void)device_ioctl(&core->device->file, NEURON_IOCTL_BAR_WRITE, &arg);
 }
 
 int device_profile_ring_tell(

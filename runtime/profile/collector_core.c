@@ -3,11 +3,12 @@
  * collector_core.c - the rings of a logical core that is collected: opening, emptying, asking the device.
  *
  * Rings that nobody gave a size take 8 MiB for instructions and 1 MiB else, less where that would be more than three
- * quarters of the device's memory for all of its cores; and each half of that, down to 64 KiB, as long as the device has no
- * room.
+ * quarters of the device's memory for all of its cores; and all of them half of that, down to 64 KiB, as long as the device
+ * has no room.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "runtime/log/log.h"
 #include "runtime/profile/collector_parts.h"
@@ -18,6 +19,7 @@
 #define MIB (1u << 20)
 #define ROUNDS 16u /* of a ring, before the next one has its turn */
 #define PASS 65536u
+#define MAX_HALVED 15u /* from MAX to MIN */
 
 /* ---- sizes -------------------------------------------------------------------------------- */
 
@@ -84,30 +86,21 @@ static int tell(void *ctx, uint32_t read)
 	return device_profile_ring_tell(r->core, &r->key, read);
 }
 
-/* As large as there is room for, up to r->bytes. */
 static int open_memory(const struct device_system *s, struct collector_ring *r)
 {
 	const struct profile_ring_device device = {ask, tell, r};
 	void *memory;
-	int rc;
+	int rc = device_profile_ring_open(s, r->core, &r->key, r->bytes, &memory);
 
-	do {
-		rc = device_profile_ring_open(s, r->core, &r->key, r->bytes, &memory);
-		if (rc == -ENOMEM && r->bytes > MIN_RING_BYTES)
-			r->bytes /= 2;
-		else
-			break;
-	} while (true);
-	if (rc < 0)
-		return rc;
-	profile_ring_open(&r->reader, memory, r->bytes, &device);
-	return 0;
+	if (rc == 0)
+		profile_ring_open(&r->reader, memory, r->bytes, &device);
+	return rc;
 }
 
-static void close_memory(struct collector_ring *r)
+static void unmap(struct collector_ring *r)
 {
 	if (r->reader.ring.memory)
-		device_profile_ring_close(r->core, &r->key, r->reader.ring.memory, r->bytes);
+		(void)munmap(r->reader.ring.memory, r->bytes);
 	r->reader.ring.memory = NULL;
 }
 
@@ -116,10 +109,9 @@ static void reopen(const struct device_system *s, struct collector_ring *r, uint
 {
 	r->lost += r->reader.lost + written;
 	r->vague += r->reader.vague + 1;
-	close_memory(r);
+	unmap(r);
 	r->reader = (struct profile_ring){0};
-	if (open_memory(s, r) < 0)
-		r->reader.ring.memory = NULL;
+	(void)open_memory(s, r);
 }
 
 /* One batch; r->lock held. */
@@ -251,36 +243,69 @@ void collector_core_sync(struct collector_core *c)
 
 /* ---- open, close -------------------------------------------------------------------------- */
 
-static int open_ring(
-	const struct device_system *s, struct collector_ring *r, uint32_t wish, uint32_t *shrunk)
-{
-	int rc;
-
-	if (r->type->size == NOTIFICATION_SIZE_OWN)
-		return 0;
-	r->bytes = wish;
-	rc = open_memory(s, r);
-	*shrunk += rc == 0 && r->bytes < wish;
-	if (rc < 0)
-		log_error(TAG, "Profile ring %s %u of nd%u nc%u: %s", r->type->name, r->key.engine,
-			r->core->device->index, r->core->index, device_strerror(rc));
-	return rc;
-}
-
+/* All rings of a part, each halved so often. */
 static int open_part(struct collector_core *c, struct collector_part *part,
-	const struct config_profile *config, uint32_t *shrunk)
+	const struct config_profile *config, unsigned halved)
 {
 	unsigned shift = default_shift(c->system, part->core);
 	int rc = 0;
 
 	for (unsigned i = 0; i < NOTIFICATION_RINGS && rc == 0; i++) {
 		struct collector_ring *r = &part->rings[i];
-		uint32_t mb =
-			r->type->size == NOTIFICATION_SIZE_OWN ? 0 : config->ring_mb[r->type->size];
+		enum notification_size size = r->type->size;
 
-		rc = open_ring(c->system, r, wished_bytes(mb, r->type->size, shift), shrunk);
+		if (size == NOTIFICATION_SIZE_OWN)
+			continue;
+		r->bytes = wished_bytes(config->ring_mb[size], size, shift) >> halved;
+		if (r->bytes < MIN_RING_BYTES)
+			r->bytes = MIN_RING_BYTES;
+		rc = open_memory(c->system, r);
 		c->memory.size += rc == 0 ? r->bytes : 0;
+		if (rc < 0 && rc != -ENOMEM)
+			log_error(TAG, "Profile ring %s %u of nd%u nc%u: %s", r->type->name,
+				r->key.engine, r->core->device->index, r->core->index,
+				device_strerror(rc));
 	}
+	return rc;
+}
+
+static void close_part(struct collector_part *part)
+{
+	struct device_ring_key keys[NOTIFICATION_RINGS];
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < NOTIFICATION_RINGS; i++) {
+		struct collector_ring *r = &part->rings[i];
+
+		pthread_mutex_lock(&r->lock);
+		if (r->reader.ring.memory)
+			keys[count++] = r->key;
+		unmap(r);
+		pthread_mutex_unlock(&r->lock);
+	}
+	device_profile_rings_end(part->core, keys, count);
+}
+
+/* When the device has no room for all, all of them become smaller. */
+static int open_parts(struct collector_core *c, const struct config_profile *config)
+{
+	int rc = -ENOMEM;
+
+	for (unsigned halved = 0; rc == -ENOMEM && halved <= MAX_HALVED; halved++) {
+		c->memory.size = 0;
+		rc = 0;
+		for (uint32_t p = 0; p < c->part_count && rc == 0; p++)
+			rc = open_part(c, &c->parts[p], config, halved);
+		for (uint32_t p = 0; p < c->part_count && rc < 0; p++)
+			close_part(&c->parts[p]);
+		if (rc == 0 && halved)
+			log_warn(TAG,
+				"Profile of nc %u: the device has no room; its rings are smaller, "
+				"%llu KiB in all",
+				c->vnc, (unsigned long long)c->memory.size >> 10);
+	}
+	if (rc == -ENOMEM)
+		log_error(TAG, "Profile of nc %u: the device has no room for its rings", c->vnc);
 	return rc;
 }
 
@@ -319,7 +344,6 @@ NRT_STATUS collector_core_open(const struct device_system *s, struct device_core
 	struct collector_core **ret)
 {
 	struct collector_core *c = calloc(1, sizeof(*c));
-	uint32_t shrunk = 0;
 	int rc = 0;
 
 	if (!c)
@@ -339,8 +363,8 @@ NRT_STATUS collector_core_open(const struct device_system *s, struct device_core
 		made = lay_out(&c->parts[p], account);
 		rc = rc ? rc : made;
 	}
-	for (uint32_t p = 0; p < c->part_count && rc == 0; p++)
-		rc = open_part(c, &c->parts[p], config, &shrunk);
+	if (rc == 0)
+		rc = open_parts(c, config);
 	if (rc < 0) {
 		c->memory.size = 0;
 		collector_core_close(c);
@@ -348,9 +372,6 @@ NRT_STATUS collector_core_open(const struct device_system *s, struct device_core
 		return status_from_errno(rc);
 	}
 	account_memory(c, first);
-	if (shrunk)
-		log_warn(TAG, "Profile of nc %u: the device has no room; %u rings are smaller", vnc,
-			shrunk);
 	*ret = c;
 	return NRT_SUCCESS;
 }
@@ -358,14 +379,9 @@ NRT_STATUS collector_core_open(const struct device_system *s, struct device_core
 void collector_core_close(struct collector_core *c)
 {
 	for (uint32_t p = 0; p < c->part_count; p++) {
-		for (unsigned i = 0; i < NOTIFICATION_RINGS; i++) {
-			struct collector_ring *r = &c->parts[p].rings[i];
-
-			pthread_mutex_lock(&r->lock);
-			close_memory(r);
-			pieces_close(&r->records);
-			pthread_mutex_unlock(&r->lock);
-		}
+		close_part(&c->parts[p]);
+		for (unsigned i = 0; i < NOTIFICATION_RINGS; i++)
+			pieces_close(&c->parts[p].rings[i].records);
 	}
 	pieces_close(&c->runs);
 	pieces_close(&c->syncs);

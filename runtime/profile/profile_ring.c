@@ -33,6 +33,14 @@ static void hear_drops(struct profile_ring *p, uint32_t dropped)
 		p->lost += p->drops - known;
 }
 
+/* A record that was written over another one may have followed records that nobody read, or those that the device had
+ * not been told of. */
+static void count_overs(struct profile_ring *p, uint32_t overs)
+{
+	if (overs && !p->heard)
+		p->unsure = true;
+}
+
 static void count_gaps(struct profile_ring *p, uint32_t gaps)
 {
 	uint64_t known = p->drops > p->gaps ? p->drops : p->gaps;
@@ -63,7 +71,8 @@ void profile_ring_open(struct profile_ring *p, void *memory, uint64_t bytes,
 		p->placeless = true;
 		r->read = (r->phase ? 0 : r->count) + (uint64_t)r->at;
 	}
-	tell(p);
+	if (!r->from_start)
+		tell(p);
 }
 
 bool profile_ring_has(const struct profile_ring *p)
@@ -149,6 +158,7 @@ uint32_t profile_ring_take(struct profile_ring *p, struct notification *to, uint
 	while (b.overrun && recover(p, to, &b) && ++tries < TRIES);
 	notify_accept(&p->ring, &b);
 	count_gaps(p, b.gaps);
+	count_overs(p, b.overs);
 	if (p->ring.read - p->ring.told >= p->ring.count / 4)
 		tell(p);
 	return b.count;

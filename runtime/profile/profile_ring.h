@@ -43,7 +43,7 @@ struct profile_ring {
 	bool replaced;	    /* the device writes somewhere else: open another one */
 };
 
-/* Begins behind what is in the memory.  The device hears that there is a reader. */
+/* Begins behind what is in the memory.  The device is told, unless the ring is fresh. */
 void profile_ring_open(struct profile_ring *p, void *memory, uint64_t bytes,
 	const struct profile_ring_device *device);
 

@@ -1,0 +1,706 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile_collector_test.c - the collector on a virtual device: what its subscribers get of executions, and when; losses;
+ * what is left when they have gone. */
+#include <dirent.h>
+#include <stdatomic.h>
+
+#include "runtime/exec/memory_table.h"
+#include "runtime/profile/collector.h"
+#include "tests/unit/nrt_init_fixture.h"
+
+#define UNITS_MODEL                                                                    \
+	"ntrace-model 2\nname units\nsemaphore loaded\nsemaphore summed\n"             \
+	"step DMA3  5us nop post loaded\nstep PE 20us nop wait loaded 1 post summed\n" \
+	"step ACT   15us nop wait loaded 1\nstep TOPSP 8us barrier wait summed 1\n"    \
+	"step SP 1us fault error\n"
+
+/* A model that needs no tensors, and the library open for calls of the collector. */
+struct bare {
+	nrt_model_t *model;
+	nrt_tensor_set_t *none;
+};
+
+static int bare_load(struct bare *b, const char *text, int vnc)
+{
+	WANT_STATUS(lib.nrt_load(text, strlen(text), vnc, -1, &b->model), 0);
+	WANT_STATUS(lib.nrt_allocate_tensor_set(&b->none), 0);
+	return 0;
+}
+
+static NRT_STATUS run(const struct bare *b)
+{
+	return lib.nrt_execute(b->model, b->none, b->none);
+}
+
+static NRT_STATUS subscribe(uint32_t vnc, struct collector_cursor **ret)
+{
+	NRT_STATUS status = api_enter(__func__);
+
+	if (status)
+		return status;
+	status = collector_subscribe(vnc, ret);
+	api_leave();
+	return status;
+}
+
+static void unsubscribe(struct collector_cursor *c)
+{
+	if (api_enter(__func__))
+		return;
+	collector_unsubscribe(c);
+	api_leave();
+}
+
+static NRT_STATUS get(struct collector_cursor *c, struct collector_data *ret)
+{
+	NRT_STATUS status = api_enter(__func__);
+
+	if (status)
+		return status;
+	status = collector_read(c, ret);
+	api_leave();
+	return status;
+}
+
+static const struct collector_row *row_of(
+	const struct collector_data *d, uint32_t part, enum notification_kind kind, uint32_t engine)
+{
+	for (uint32_t i = 0; i < d->row_count; i++)
+		if (d->rows[i].part == part && d->rows[i].kind == kind &&
+			d->rows[i].engine == engine)
+			return &d->rows[i];
+	return NULL;
+}
+
+static struct notification record_at(const struct collector_row *row, uint32_t index)
+{
+	struct notification *all = calloc(row->count + 1, sizeof(*all)), found;
+
+	collector_row_copy(row, all);
+	found = all[index];
+	free(all);
+	return found;
+}
+
+static uint64_t count_all(const struct collector_data *d)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < d->row_count; i++)
+		n += d->rows[i].count;
+	return n;
+}
+
+/* ---- one execution ------------------------------------------------------------------------ */
+
+static const struct {
+	enum notification_kind kind;
+	uint32_t engine, count;
+} units_rows[] = {
+	{NOTIFICATION_TRACE, 0, 2},
+	{NOTIFICATION_TRACE, 1, 2},
+	{NOTIFICATION_TRACE, 2, 0},
+	{NOTIFICATION_TRACE, 4, 2},
+	{NOTIFICATION_INFER_STATUS, 4, 2},
+	{NOTIFICATION_EVENT, 0, 1},
+	{NOTIFICATION_EVENT, 1, 0},
+	{NOTIFICATION_ERROR, 0, 1},
+	{NOTIFICATION_DMA, 3, 2},
+	{NOTIFICATION_DMA, 0, 0},
+	{NOTIFICATION_THROTTLE, 0, 0},
+	{NOTIFICATION_TOPSP_TRACE, 0, 0},
+	{NOTIFICATION_EXPLICIT_CC, 0, 2},
+};
+
+static int check_rows(const struct collector_data *d, uint32_t part)
+{
+	for (size_t i = 0; i < sizeof(units_rows) / sizeof(units_rows[0]); i++) {
+		const struct collector_row *r =
+			row_of(d, part, units_rows[i].kind, units_rows[i].engine);
+
+		WANT(r != NULL);
+		if (r->count != units_rows[i].count)
+			dprintf(complaint_fd, "part %u, kind %d, engine %u: %llu\n", part,
+				units_rows[i].kind, units_rows[i].engine,
+				(unsigned long long)r->count);
+		WANT(r->count == units_rows[i].count);
+		WANT(r->lost == 0 && !r->lost_at_least && r->dropped == 0);
+		WANT(r->nd_idx == 0 && r->nc_idx == part);
+	}
+	return 0;
+}
+
+/* Device times of a run of UNITS_MODEL, from its start on. */
+static int check_times(const struct collector_data *d, uint32_t part)
+{
+	const struct collector_run *run = &d->runs[part];
+	uint64_t start = run->start_ps;
+
+	WANT(run->part == part && run->nc_idx == part && run->started && run->ended);
+	WANT(run->status == NRT_EXEC_COMPLETED_WITH_ERR && run->end_ps - start == 33000000);
+	WANT(strcmp(run->model_name, "units") == 0 && run->model_number == 1);
+	WANT(run->host_start_ns < run->host_end_ns);
+	WANT(record_at(row_of(d, part, NOTIFICATION_DMA, 3), 0).timestamp_ps == start);
+	WANT(record_at(row_of(d, part, NOTIFICATION_DMA, 3), 1).timestamp_ps == start + 5000000);
+	WANT(record_at(row_of(d, part, NOTIFICATION_TRACE, 0), 0).timestamp_ps == start + 5000000);
+	WANT(record_at(row_of(d, part, NOTIFICATION_TRACE, 0), 1).timestamp_ps == start + 25000000);
+	WANT(record_at(row_of(d, part, NOTIFICATION_INFER_STATUS, 4), 0).timestamp_ps == start);
+	WANT(record_at(row_of(d, part, NOTIFICATION_INFER_STATUS, 4), 1).timestamp_ps ==
+		run->end_ps);
+	return 0;
+}
+
+/* At the subscription, of the execution, at the reading. */
+static int check_syncs(const struct collector_data *d, uint32_t exec_id)
+{
+	const uint32_t want[] = {exec_id, exec_id, 0, 0};
+
+	WANT(d->sync_count == 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct collector_sync *s = &d->syncs[i];
+
+		WANT(s->exec_id == want[i] && s->part == i % 2 && s->nc_idx == i % 2);
+		WANT(s->device_ps && s->boot_ns >= d->boot_ns_begin && s->real_offset_ns > 0);
+	}
+	return 0;
+}
+
+static int one_execution(void *arg)
+{
+	struct collector_cursor *c = NULL;
+	struct collector_data d;
+	struct bare b;
+
+	WANT(enter_linked(arg, NULL) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(bare_load(&b, UNITS_MODEL, 0) == 0);
+	WANT_STATUS(run(&b), NRT_EXEC_COMPLETED_WITH_ERR); /* nobody's */
+	WANT_STATUS(subscribe(0, &c), 0);
+	WANT_STATUS(run(&b), NRT_EXEC_COMPLETED_WITH_ERR);
+	WANT_STATUS(get(c, &d), 0);
+	WANT(d.row_count == 2 * NOTIFICATION_RINGS && d.run_count == 2);
+	for (uint32_t p = 0; p < 2; p++) {
+		WANT(check_rows(&d, p) == 0);
+		WANT(check_times(&d, p) == 0);
+	}
+	WANT(check_syncs(&d, d.runs[0].exec_id) == 0);
+	WANT(d.boot_ns_begin < d.boot_ns_end);
+	collector_data_free(&d);
+	WANT(d.row_count == 0 && d.rows == NULL);
+	WANT_STATUS(get(c, &d), 0); /* nothing since */
+	WANT(count_all(&d) == 0 && d.run_count == 0);
+	collector_data_free(&d);
+	unsubscribe(c);
+	lib.nrt_close();
+	return leaks();
+}
+
+TEST("collector: of an execution each ring's records, the runs and sync points are there, once",
+	"[collector][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(one_execution, two_cores);
+}
+
+static int order_of_rows(void *arg)
+{
+	static const enum notification_kind order[] = {NOTIFICATION_TRACE,
+		NOTIFICATION_INFER_STATUS, NOTIFICATION_EVENT, NOTIFICATION_ERROR, NOTIFICATION_DMA,
+		NOTIFICATION_THROTTLE, NOTIFICATION_TOPSP_TRACE, NOTIFICATION_TOPSP_ERROR,
+		NOTIFICATION_TOPSP_EVENT, NOTIFICATION_EXPLICIT_CC};
+	struct collector_cursor *c = NULL;
+	struct collector_data d;
+	uint32_t at = 0;
+
+	WANT(enter_linked(arg, NULL) == 0);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(subscribe(1, &c), 0);
+	WANT_STATUS(get(c, &d), 0);
+	for (uint32_t part = 0; part < 2; part++)
+		for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++)
+			for (uint32_t n = 0; at < d.row_count && d.rows[at].kind == order[k] &&
+					     d.rows[at].part == part;
+				n++, at++)
+				WANT(d.rows[at].engine == n || k == 1);
+	WANT(at == d.row_count);
+	WANT(d.rows[0].nc_idx == 2);
+	collector_data_free(&d);
+	unsubscribe(c);
+	WANT(subscribe(2, &c) == NRT_INVALID);
+	WANT(subscribe(UINT32_MAX, &c) == NRT_INVALID);
+	lib.nrt_close();
+	return leaks();
+}
+
+TEST("collector: rows come in the order of collection, for each physical core", "[collector][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(order_of_rows, two_cores);
+}
+
+/* ---- subscribers -------------------------------------------------------------------------- */
+
+#define PE_MODEL "ntrace-model 2\nname pe\nstep PE 1us nop\n"
+
+/* Records of PE since its place. */
+static int pe_records(struct collector_cursor *c)
+{
+	struct collector_data d;
+	int n;
+
+	if (get(c, &d))
+		return -1;
+	n = (int)row_of(&d, 0, NOTIFICATION_TRACE, 0)->count;
+	collector_data_free(&d);
+	return n;
+}
+
+static int several_subscribers(void *arg)
+{
+	struct collector_cursor *first = NULL, *second = NULL, *other = NULL;
+	struct bare b;
+
+	WANT(enter_linked(arg, NULL) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(bare_load(&b, PE_MODEL, 0) == 0);
+	WANT_STATUS(subscribe(0, &first), 0);
+	WANT_STATUS(subscribe(1, &other), 0);
+	WANT_STATUS(run(&b), 0);
+	WANT_STATUS(subscribe(0, &second), 0);
+	WANT_STATUS(run(&b), 0);
+	WANT(pe_records(first) == 4);
+	WANT(pe_records(second) == 2);
+	WANT(pe_records(other) == 0);
+	WANT_STATUS(run(&b), 0);
+	unsubscribe(first);
+	WANT_STATUS(run(&b), 0);
+	WANT(pe_records(second) == 4);
+	WANT_STATUS(run(&b), 0);
+	WANT_STATUS(api_enter("skip"), 0);
+	collector_skip(second);
+	api_leave();
+	WANT_STATUS(run(&b), 0);
+	WANT(pe_records(second) == 2);
+	unsubscribe(second);
+	unsubscribe(other);
+	unsubscribe(NULL);
+	lib.nrt_close();
+	return leaks();
+}
+
+TEST("collector: each subscriber of a core gets what came since its own place", "[collector][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(several_subscribers, two_cores);
+}
+
+/* Is there a thread that takes no signal at all? */
+static int deaf_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *e;
+	char line[256], path[300];
+	int deaf = 0;
+
+	while (tasks && (e = readdir(tasks))) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
+		f = *e->d_name == '.' ? NULL : fopen(path, "r");
+		while (f && fgets(line, sizeof(line), f))
+			deaf += strncmp(line, "SigBlk:\tfffffffe7ffb", 20) == 0;
+		if (f)
+			fclose(f);
+	}
+	if (tasks)
+		closedir(tasks);
+	return deaf;
+}
+
+static int leaves_nothing(void *arg)
+{
+	const struct place *p = arg;
+	struct collector_cursor *c = NULL, *second = NULL;
+	struct memory_core_sums sums;
+	struct belongings before, after;
+	long long allocated;
+	int deaf;
+
+	WANT(enter_linked(arg, NULL) == 0);
+	WANT_STATUS(init(), 0);
+	before = belongings_now();
+	allocated = virtual_device_stat(&p->device, "allocated_bytes");
+	deaf = deaf_threads();
+	for (int i = 0; i < 3; i++) {
+		WANT_STATUS(subscribe(0, &c), 0);
+		WANT_STATUS(subscribe(0, &second), 0);
+		WANT(scratch_entries("/proc/self/task") == before.threads + 1);
+		WANT(deaf_threads() == deaf + 1);
+		memory_table_core(0, &sums);
+		WANT(sums.usage[MEMORY_NOTIFICATION].now > 0);
+		WANT((long long)sums.usage[MEMORY_NOTIFICATION].now ==
+			virtual_device_stat(&p->device, "allocated_bytes") - allocated);
+		unsubscribe(c);
+		unsubscribe(second);
+		after = belongings_now();
+		WANT(belongings_equal(&before, &after));
+		memory_table_core(0, &sums);
+		WANT(sums.usage[MEMORY_NOTIFICATION].now == 0);
+		WANT(virtual_device_stat(&p->device, "allocated_bytes") == allocated);
+	}
+	WANT_STATUS(subscribe(1, &c), 0);
+	lib.nrt_close(); /* with a subscriber */
+	collector_unsubscribe(c);
+	return leaks();
+}
+
+TEST("collector: with the last subscriber of a core its rings, memory and thread go",
+	"[collector][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(leaves_nothing, two_cores);
+}
+
+static int without_room(void *arg)
+{
+	struct collector_cursor *c = NULL;
+	struct belongings before, after;
+	struct collector_data d;
+
+	WANT(enter_linked(arg, "WARN") == 0);
+	setenv("NEURON_RT_PROFILE_BUF_DMA_MB", "3", 1);
+	WANT_STATUS(init(), 0);
+	before = belongings_now();
+	WANT_STATUS(subscribe(0, &c), 0); /* 2 x 16 rings of 4 MiB are more than there is */
+	WANT(said(arg, "the device has no room"));
+	WANT_STATUS(get(c, &d), 0);
+	WANT(row_of(&d, 0, NOTIFICATION_DMA, 0)->ring_bytes == 1u << 20);
+	WANT(row_of(&d, 1, NOTIFICATION_DMA, 15)->ring_bytes == 1u << 20);
+	collector_data_free(&d);
+	unsubscribe(c);
+	after = belongings_now();
+	WANT(belongings_equal(&before, &after));
+	lib.nrt_close();
+	return leaks();
+}
+
+TEST("collector: a device without room for rings gives smaller ones", "[collector][vdev]")
+{
+	static const char *const options[] = {"--cores=2", "--memory=64M", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(without_room, options);
+}
+
+static int device_says_no(void *arg)
+{
+	struct collector_cursor *c = NULL;
+	struct belongings before, after;
+
+	WANT(enter_linked(arg, NULL) == 0);
+	WANT_STATUS(init(), 0);
+	before = belongings_now();
+	WANT_STATUS(subscribe(0, &c), NRT_HW_ERROR); /* the tenth ring */
+	WANT(said(arg, "Profile ring"));
+	after = belongings_now();
+	WANT(belongings_equal(&before, &after));
+	WANT_STATUS(subscribe(0, &c), 0);
+	unsubscribe(c);
+	lib.nrt_close();
+	return leaks();
+}
+
+TEST("collector: when a ring cannot be had the subscription fails and leaves nothing",
+	"[collector][vdev]")
+{
+	static const char *const options[] = {
+		"--cores=2", "--fail=NOTIFICATIONS_INIT_WITH_REALLOC_V2:EIO:10", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(device_says_no, options);
+}
+
+/* ---- losses ------------------------------------------------------------------------------- */
+
+#define STEPS 4000
+
+/* A model of STEPS instructions of PE, 1 ns each: twice as many records. */
+static char *many_steps(void)
+{
+	size_t size = 64 + STEPS * 32;
+	char *text = malloc(size), *at = text;
+
+	at += sprintf(at, "ntrace-model 2\nname many\n");
+	for (int i = 0; i < STEPS; i++)
+		at += sprintf(at, "step PE 1ns nop\n");
+	return text;
+}
+
+static const struct loss_case {
+	const char *what;
+	const char *options[8];
+	bool exact, drops;
+} loss_cases[] = {
+	{"dropped, counted",
+		{"--cores=2", "--memory=4M", "--delay=BAR_WRITE:50", "--ring-full=drop"}, true,
+		true},
+	{"overwritten, counted", {"--cores=2", "--memory=4M", "--delay=BAR_WRITE:50"}, true, false},
+	{"dropped, no count",
+		{"--cores=2", "--memory=4M", "--delay=BAR_WRITE:50", "--ring-full=drop",
+			"--ring-head=none"},
+		false, true},
+	{"overwritten, no count",
+		{"--cores=2", "--memory=4M", "--delay=BAR_WRITE:50", "--ring-head=none"}, false,
+		false},
+};
+static const struct loss_case *loss_now;
+
+/* Of PE, in several readings. */
+struct loss_sum {
+	uint64_t count, lost, last_ps;
+	bool at_least;
+};
+
+static int add_reading(struct collector_cursor *c, struct loss_sum *sum)
+{
+	const struct collector_row *row;
+	struct notification *all;
+	struct collector_data d;
+
+	WANT_STATUS(get(c, &d), 0);
+	row = row_of(&d, 0, NOTIFICATION_TRACE, 0);
+	all = calloc(row->count + 1, sizeof(*all));
+	collector_row_copy(row, all);
+	for (uint64_t i = 0; i < row->count; i++) {
+		WANT(all[i].timestamp_ps >= sum->last_ps);
+		sum->last_ps = all[i].timestamp_ps;
+	}
+	free(all);
+	WANT(row->dropped == 0);
+	sum->count += row->count;
+	sum->lost += row->lost;
+	sum->at_least |= row->lost_at_least;
+	collector_data_free(&d);
+	return 0;
+}
+
+static int check_loss(const struct place *p, const struct loss_sum *sum, uint64_t written)
+{
+	WANT(sum->count && sum->lost);
+	WANT(sum->at_least == !loss_now->exact);
+	if (loss_now->exact)
+		WANT(sum->count + sum->lost == written);
+	else
+		WANT(sum->count + sum->lost <= written);
+	if (loss_now->exact && loss_now->drops)
+		WANT((long long)sum->lost == virtual_device_stat(&p->device, "ring_drops"));
+	return 0;
+}
+
+/* The thread stands in a request, and meanwhile the ring is full. */
+static int too_slow(void *arg)
+{
+	struct collector_cursor *c = NULL;
+	struct loss_sum sum = {0};
+	char *text = many_steps();
+	struct bare b;
+
+	setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);
+	WANT(enter_linked(arg, "WARN") == 0);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(subscribe(0, &c), 0);
+	WANT(bare_load(&b, text, 0) == 0);
+	free(text);
+	for (int i = 0; i < 12; i++)
+		WANT_STATUS(run(&b), 0); /* whatever is lost */
+	WANT(add_reading(c, &sum) == 0);
+	WANT_STATUS(run(&b), 0);
+	WANT(add_reading(c, &sum) == 0); /* its first record tells of losses before */
+	WANT(said(arg, "notifications are lost"));
+	WANT(check_loss(arg, &sum, 13 * 2 * STEPS) == 0);
+	unsubscribe(c);
+	lib.nrt_close();
+	return leaks();
+}
+
+TEST("collector: what a full ring loses is counted, and the execution succeeds",
+	"[collector][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	for (size_t i = 0; i < sizeof(loss_cases) / sizeof(loss_cases[0]); i++) {
+		test_info("%s", loss_cases[i].what);
+		loss_now = &loss_cases[i];
+		with_device(too_slow, loss_now->options);
+	}
+}
+
+static int beyond_the_limit(void *arg)
+{
+	struct collector_cursor *c = NULL;
+	struct collector_data d, kept;
+	char *text = many_steps();
+	const struct collector_row *row;
+	struct bare b;
+
+	setenv("NTRACE_PROFILE_MAX_MB", "1", 1);
+	WANT(enter_linked(arg, "WARN") == 0);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(subscribe(0, &c), 0);
+	WANT(bare_load(&b, text, 0) == 0);
+	free(text);
+	for (int i = 0; i < 12; i++) /* on two cores, 16 bytes each */
+		WANT_STATUS(run(&b), 0);
+	WANT_STATUS(get(c, &d), 0);
+	row = row_of(&d, 0, NOTIFICATION_TRACE, 0);
+	WANT(row->lost == 0 && !row->lost_at_least && row->dropped > 0);
+	WANT(row->count + row->dropped == 12 * 2 * STEPS);
+	WANT(count_all(&d) * sizeof(struct notification) <= 1u << 20);
+	WANT(said(arg, "NTRACE_PROFILE_MAX_MB"));
+	/* What a subscriber has got counts until it is given back. */
+	WANT_STATUS(run(&b), 0);
+	WANT_STATUS(get(c, &kept), 0);
+	WANT(row_of(&kept, 0, NOTIFICATION_TRACE, 0)->dropped > 0);
+	collector_data_free(&kept);
+	collector_data_free(&d);
+	WANT_STATUS(run(&b), 0);
+	WANT_STATUS(get(c, &kept), 0);
+	WANT(row_of(&kept, 0, NOTIFICATION_TRACE, 0)->count == 2 * STEPS);
+	collector_data_free(&kept);
+	unsubscribe(c);
+	lib.nrt_close();
+	return leaks();
+}
+
+TEST("collector: beyond the limit the newest are dropped and counted", "[collector][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(beyond_the_limit, two_cores);
+}
+
+/* ---- full speed --------------------------------------------------------------------------- */
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int at_full_speed(void *arg)
+{
+	uint64_t want = getenv("NTRACE_TEST_FULL") ? 10000000 : 200000, written = 0, got = 0;
+	struct collector_cursor *c = NULL;
+	struct collector_data d;
+	char *text = many_steps();
+	uint64_t cpu, begun;
+	struct bare b;
+
+	setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);
+	WANT(enter_linked(arg, NULL) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(bare_load(&b, text, 0) == 0);
+	free(text);
+	WANT_STATUS(subscribe(0, &c), 0);
+	cpu = thread_cpu_ns();
+	begun = clock_boot().ns;
+	while (written < want) {
+		WANT_STATUS(run(&b), 0);
+		written += 2 * STEPS;
+	}
+	WANT_STATUS(get(c, &d), 0);
+	got = row_of(&d, 0, NOTIFICATION_TRACE, 0)->count;
+	if (want > 200000)
+		dprintf(complaint_fd, "%llu records in %.2f s, %.1f ns of CPU each\n",
+			(unsigned long long)got, (double)(clock_boot().ns - begun) / 1e9,
+			(double)(thread_cpu_ns() - cpu) / (double)got);
+	WANT(got == written && row_of(&d, 0, NOTIFICATION_TRACE, 0)->lost == 0);
+	WANT(row_of(&d, 0, NOTIFICATION_TRACE, 0)->ring_bytes == 8u << 20);
+	WANT(d.run_count == written / (2 * STEPS));
+	collector_data_free(&d);
+	unsubscribe(c);
+	lib.nrt_close();
+	return leaks();
+}
+
+TEST("collector: of executions one after another no record is lost, in a ring of 8 MiB",
+	"[collector][vdev]")
+{
+	static const char *const options[] = {"--cores=2", "--device-time=steps", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(at_full_speed, options);
+}
+
+/* ---- threads ------------------------------------------------------------------------------ */
+
+static _Atomic bool done;
+static _Atomic int wrong;
+
+static void *subscribe_often(void *arg)
+{
+	uint32_t vnc = *(const uint32_t *)arg;
+
+	while (!atomic_load(&done)) {
+		struct collector_cursor *c = NULL;
+		struct collector_data d = {0};
+
+		if (subscribe(vnc, &c)) {
+			atomic_fetch_add(&wrong, 1);
+			break;
+		}
+		for (int i = 0; i < 3; i++) {
+			if (get(c, &d))
+				atomic_fetch_add(&wrong, 1);
+			if (i < 2)
+				collector_data_free(&d);
+		}
+		unsubscribe(c);
+		collector_data_free(&d);
+	}
+	return NULL;
+}
+
+static int side_by_side(void *arg)
+{
+	static const uint32_t vncs[] = {0, 1, 0};
+	pthread_t threads[3];
+	struct collector_cursor *steady = NULL;
+	struct bare b[2];
+
+	WANT(enter_linked(arg, NULL) == 0);
+	WANT_STATUS(init(), 0);
+	for (int i = 0; i < 2; i++)
+		WANT(bare_load(&b[i], PE_MODEL, i) == 0);
+	WANT_STATUS(subscribe(1, &steady), 0);
+	for (int i = 0; i < 3; i++)
+		WANT(pthread_create(&threads[i], NULL, subscribe_often, (void *)&vncs[i]) == 0);
+	for (int i = 0; i < 200; i++)
+		for (int n = 0; n < 2; n++)
+			WANT_STATUS(run(&b[n]), 0);
+	atomic_store(&done, true);
+	for (int i = 0; i < 3; i++)
+		WANT(pthread_join(threads[i], NULL) == 0);
+	WANT(atomic_load(&wrong) == 0);
+	WANT(pe_records(steady) == 400);
+	unsubscribe(steady);
+	lib.nrt_close();
+	return leaks();
+}
+
+TEST("collector: subscribers come and go while cores run, and the others lose nothing",
+	"[collector][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(side_by_side, two_cores);
+}
