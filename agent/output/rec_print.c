@@ -289,6 +289,8 @@ static void json_profiles(struct json_out *j, const struct rec_summary *s)
 		if (p->frame.index != REC_DEVICE_PROFILE_NONE) {
 			key_string(j, "file", name, sizeof(name));
 			jout_key_unsigned(j, "bytes", p->frame.bytes);
+		} else {
+			fault = "missing";
 		}
 		if (fault)
 			key_string(j, "fault", fault, MAX_TEXT);
