@@ -84,11 +84,13 @@ struct rec_process {
 /* A device profile of a traced process, a file of its own beside the segments.  The frame stands
  * before END; its time is when the file came into the recording. */
 struct rec_device_profile {
-	uint32_t index; /* of the file: REC_DEVICE_PROFILE_FORMAT */
+	uint32_t index; /* of the file: REC_DEVICE_PROFILE_FORMAT; or REC_DEVICE_PROFILE_NONE */
 	uint32_t pid;	/* initial pid namespace */
 	uint64_t bytes; /* of the file */
 	uint64_t check; /* XXH3-64 (seed 0) of the file */
 };
+
+#define REC_DEVICE_PROFILE_NONE UINT32_MAX /* the process was profiled and has left no file */
 
 struct rec_runtime {
 	uint32_t nc_idx;
@@ -232,6 +234,8 @@ static inline bool rec_damaged(const struct rec_damage *d)
 /* path: the recording directory, or a directory that holds one named REC_DIR.  -ENOENT: there is
  * none; -EPROTO: not a recording; -EPROTONOSUPPORT: a newer format version.  0 or -errno. */
 int rec_reader_open(const char *path, struct rec_reader **ret_reader);
+/* The directory with the segments: a descriptor that stays the reader's. */
+int rec_reader_dir(const struct rec_reader *r);
 /* Once *cancel is not zero, a search through a damaged place ends with -ECANCELED. */
 void rec_reader_cancel_by(struct rec_reader *r, const volatile sig_atomic_t *cancel);
 /* Was a writer at work on it when the reader was opened? */
