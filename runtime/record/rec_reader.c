@@ -82,6 +82,11 @@ void rec_reader_cancel_by(struct rec_reader *r, const volatile sig_atomic_t *can
 	r->w.cancel = cancel;
 }
 
+int rec_reader_dir(const struct rec_reader *r)
+{
+	return r->segments.dir_fd;
+}
+
 bool rec_reader_in_work(const struct rec_reader *r)
 {
 	return r->in_work;

@@ -232,6 +232,8 @@ static inline bool rec_damaged(const struct rec_damage *d)
 /* path: the recording directory, or a directory that holds one named REC_DIR.  -ENOENT: there is
  * none; -EPROTO: not a recording; -EPROTONOSUPPORT: a newer format version.  0 or -errno. */
 int rec_reader_open(const char *path, struct rec_reader **ret_reader);
+/* The directory with the segments: a descriptor that stays the reader's. */
+int rec_reader_dir(const struct rec_reader *r);
 /* Once *cancel is not zero, a search through a damaged place ends with -ECANCELED. */
 void rec_reader_cancel_by(struct rec_reader *r, const volatile sig_atomic_t *cancel);
 /* Was a writer at work on it when the reader was opened? */
