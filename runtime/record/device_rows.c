@@ -33,7 +33,8 @@
 #include "runtime/record/timeline.h"
 
 #define SAME_RUN_NS 1000000000ull /* what both sides tell of a run's start lies closer */
-#define GIVE_BACK (1u << 20)	  /* bytes of a mapping at once */
+#define UNIT_BYTES 20u
+#define GIVE_BACK (1u << 20) /* bytes of a mapping at once */
 
 /* A run of a profile, and the device run that the runtime told. */
 struct device_run {
@@ -62,7 +63,7 @@ struct device_stream {
 	struct process_device count;
 	bool has_process, of_ring; /* of_ring: place is that of this unit */
 	uint32_t engine;	   /* of place */
-	char unit[16];
+	char unit[UNIT_BYTES];
 	struct attr_part place;
 };
 
@@ -79,18 +80,19 @@ static const struct {
 	[NTFF_ERROR] = {true, false, "error"},
 };
 
-static void unit_of(const struct ntff_item *i, bool top_sp, char unit[16])
+/* The name of a unit, by the block that it is in. */
+static void unit_name(Ntff__BlockType block, uint32_t engine, char unit[UNIT_BYTES])
 {
 	static const char *const engines[] = {"pe", "act", "pool", "dve", "sp"};
 
-	if (i->what == NTFF_TRANSFER)
-		snprintf(unit, 16, "dma%u", i->engine);
-	else if (i->what == NTFF_COLLECTIVE || top_sp)
-		snprintf(unit, 16, "topsp");
-	else if (i->engine < sizeof(engines) / sizeof(*engines))
-		snprintf(unit, 16, "%s", engines[i->engine]);
+	if (block == NTFF__BLOCK_TYPE__BLOCK_DMA)
+		snprintf(unit, UNIT_BYTES, "dma%u", engine);
+	else if (block == NTFF__BLOCK_TYPE__BLOCK_TOPSP)
+		snprintf(unit, UNIT_BYTES, "topsp");
+	else if (engine < sizeof(engines) / sizeof(*engines))
+		snprintf(unit, UNIT_BYTES, "%s", engines[engine]);
 	else
-		snprintf(unit, 16, "engine%u", i->engine);
+		snprintf(unit, UNIT_BYTES, "engine%u", engine);
 }
 
 /* ---- streams -------------------------------------------------------------------------------- */
@@ -135,14 +137,22 @@ static void find_run(const struct device_rows *r, struct device_stream *s)
 
 static void find_unit(struct device_rows *r, struct device_stream *s)
 {
-	bool top_sp = s->cursor.stream->info->block_type == NTFF__BLOCK_TYPE__BLOCK_TOPSP;
+	const Ntff__NtffInstruction *i;
 
 	if (s->of_ring && s->engine == s->item.engine)
 		return;
-	unit_of(&s->item, top_sp, s->unit);
+	s->unit[0] = '\0';
+	if (s->item.what != NTFF_ERROR) {
+		unit_name(s->cursor.stream->info->block_type, s->item.engine, s->unit);
+	} else {
+		/* The ring is that of all units of the core. */
+		i = ntff_instruction_of(&s->file->profile, s->core, s->run_info, &s->item);
+		if (i)
+			unit_name(i->block_type, i->engine_index, s->unit);
+	}
 	encode_device_unit(&r->timeline->encoder, &s->place, s->unit, s->core->nc_idx);
 	s->engine = s->item.engine;
-	s->of_ring = true;
+	s->of_ring = s->item.what != NTFF_ERROR;
 }
 
 static void give_back(struct device_stream *s)

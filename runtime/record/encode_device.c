@@ -79,7 +79,7 @@ void encode_device_unit(
 	const struct encoder *e, struct attr_part *to, const char *engine, uint32_t device_core)
 {
 	uint8_t bytes[ATTR_PART_BYTES + ATTR_ROOM];
-	uint8_t *p = text(e, bytes, KEY_ENGINE, engine);
+	uint8_t *p = *engine ? text(e, bytes, KEY_ENGINE, engine) : bytes;
 
 	keep(to, bytes, decimal(e, p, KEY_CORE, device_core));
 }

@@ -21,7 +21,7 @@ struct attr_part {
 /* Fills encoder->device_keys.  0 or -ENOMEM. */
 int encode_device_init(struct encoder *e);
 
-/* engine, device_core_idx */
+/* engine, unless that is "", and device_core_idx */
 void encode_device_unit(
 	const struct encoder *e, struct attr_part *to, const char *engine, uint32_t device_core);
 /* exec_id */
