@@ -166,6 +166,7 @@ static int open_file(struct device_file *f, int dir_fd, struct session *s)
 
 	if (rc == -ENOMEM)
 		return rc;
+	device_files_passed(f->map, (const uint8_t *)f->map + (f->map ? f->frame.bytes : 0));
 	if (!wrong && (rc < 0 || f->profile.file.damage))
 		wrong = f->profile.file.damage ? f->profile.file.damage : "damaged";
 	else if (!wrong && f->profile.flaw_count)

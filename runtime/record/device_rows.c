@@ -34,7 +34,7 @@
 
 #define SAME_RUN_NS 1000000000ull /* what both sides tell of a run's start lies closer */
 #define UNIT_BYTES 20u
-#define GIVE_BACK (1u << 20) /* bytes of a mapping at once */
+#define GIVE_BACK (128u << 10) /* bytes of a mapping at once */
 
 /* A run of a profile, and the device run that the runtime told. */
 struct device_run {
@@ -44,8 +44,6 @@ struct device_run {
 	uint64_t pair;	/* of the nc_exec_running; 0: it has not come */
 	uint64_t from;	/* rows before this do not know it */
 	uint32_t core;	/* logical + 1 */
-	bool has_link;	/* the part below is there */
-	struct attr_part link, exec;
 };
 
 struct device_stream {
@@ -59,6 +57,8 @@ struct device_stream {
 	uint64_t start, id;	    /* of the span whose end is next: as written */
 	struct device_run *run;	    /* of the item; NULL: none */
 	const Ntff__ExecutionInfo *run_info;
+	bool has_link; /* link is that of the run */
+	struct attr_part exec, link;
 	uint32_t process;
 	struct process_device count;
 	bool has_process, of_ring; /* of_ring: place is that of this unit */
@@ -133,6 +133,9 @@ static void find_run(const struct device_rows *r, struct device_stream *s)
 	place = info ? map64_find(&r->by_info, (uint64_t)(uintptr_t)info) : NULL;
 	s->run = place ? &r->runs[*place] : NULL;
 	s->run_info = info;
+	s->has_link = false;
+	if (s->run)
+		encode_device_run(&r->timeline->encoder, &s->exec, info->exec_id);
 }
 
 static void find_unit(struct device_rows *r, struct device_stream *s)
@@ -204,19 +207,17 @@ static int advance(struct device_rows *r, struct device_stream *s)
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 /* The run's link, once rows at this time may know it. */
-static const struct attr_part *link_of(struct device_rows *r, struct device_run *run, uint64_t time)
+static const struct attr_part *link_of(struct device_rows *r, struct device_stream *s)
 {
-	unsigned ordinal;
+	const struct device_run *run = s->run;
 
-	if (!run || !run->pair || time < run->from)
+	if (!run || !run->pair || s->time < run->from)
 		return NULL;
-	if (!run->has_link) {
-		ordinal = r->session->sources[run->pair >> 48].ordinal;
-		encode_device_link(
-			&r->timeline->encoder, &run->link, item_written_id(run->pair, ordinal));
-		run->has_link = true;
-	}
-	return &run->link;
+	if (!s->has_link)
+		encode_device_link(&r->timeline->encoder, &s->link,
+			item_written_id(run->pair, r->session->sources[run->pair >> 48].ordinal));
+	s->has_link = true;
+	return &s->link;
 }
 
 /* The logical core: as the file says, or else the runtime's device run. */
@@ -276,8 +277,8 @@ static int write_row(struct device_rows *r, struct device_stream *s)
 		.custom = s->item.custom,
 		.subtype = s->item.subtype,
 		.place = &s->place,
-		.run = s->run ? &s->run->exec : NULL,
-		.link = link_of(r, s->run, s->time)};
+		.run = s->run ? &s->exec : NULL,
+		.link = link_of(r, s)};
 	int rc = timeline_reach(r->timeline, p, s->time);
 
 	if (rc < 0)
@@ -405,7 +406,6 @@ static int add_run(struct device_rows *r, const struct device_file *f, const str
 	run->file = f;
 	run->info = info;
 	run->start = start_of(&f->profile, core, info->start_ps);
-	encode_device_run(&r->timeline->encoder, &run->exec, info->exec_id);
 	if (rc == 0)
 		rc = map64_put(&r->by_id, id_key(r, f->frame.pid, info->nc_idx, info->exec_id),
 			r->run_count);
