@@ -22,10 +22,14 @@ struct record_args {
 	char **command;
 };
 
+enum { OPT_DEVICE = RECORDER_OPTIONS_END };
+
 static const struct argp_option options[] = {
 	{"all-processes", 'a', 0, 0,
 		"Record ioctls of every process, not only of CMD and its children", 0},
 	RECORDER_OPTIONS,
+	{"device", OPT_DEVICE, 0, 0,
+		"Also profile the device: what its engines ran, copied and waited for", 0},
 	{"strict", RECORDER_STRICT, 0, 0, "Exit with 125 when anything was lost", 0},
 	{0},
 };
@@ -37,6 +41,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_ARGS:
 		a->command = state->argv + state->next;
+		return 0;
+	case OPT_DEVICE:
+		a->recorder.capture.device_profiles = true;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "no command given");

@@ -351,6 +351,8 @@ static int finish(struct capture *c)
 	if (rc == 0)
 		rc = put_watermarks(c);
 	if (rc == 0)
+		rc = profiles_collect(&c->profiles, c->ret->rec_path, c->rec);
+	if (rc == 0)
 		rc = capture_put(c, REC_END, REC_SOURCE_RECORDER, &end, sizeof(end));
 	return rc < 0 ? rc : rec_writer_flush(c->rec);
 }
@@ -456,6 +458,7 @@ int capture_run(const struct capture_options *o, char *const argv[], struct capt
 	command_close(&c->command);
 	if (c->rec)
 		rec_writer_close(c->rec);
+	profiles_close(&c->profiles);
 	runtimes_close(c->runtimes);
 	ioctl_hooks_close(c->hooks);
 	residents_free(&c->residents);

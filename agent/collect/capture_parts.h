@@ -11,6 +11,7 @@
 #include "agent/collect/command.h"
 #include "agent/collect/counter_frames.h"
 #include "agent/collect/ioctl_hooks.h"
+#include "agent/collect/profiles.h"
 #include "agent/collect/residents.h"
 #include "agent/collect/runtimes.h"
 #include "runtime/record/recording.h"
@@ -37,6 +38,7 @@ struct capture {
 	int announced_devices;
 	uint64_t drained; /* records of the last drain */
 	struct residents residents;
+	struct profiles profiles;
 };
 
 /* ---- capture.c ---------------------------------------------------------------------------- */

@@ -91,6 +91,7 @@ static void discard(struct capture *c)
 
 	rec_writer_close(c->rec);
 	c->rec = NULL;
+	profiles_close(&c->profiles);
 	snprintf(path, sizeof(path), "%s/" REC_SEGMENT_FORMAT, c->ret->rec_path, 0u);
 	unlink(path);
 	rmdir(c->ret->rec_path);
@@ -164,9 +165,11 @@ int capture_open_output(struct capture *c)
 
 int capture_open_command(struct capture *c, char *const argv[])
 {
-	int rc = command_prepare(&c->command, argv, runtimes_socket_name(c->runtimes), &c->old_mask,
-		runtimes_old_limit(c->runtimes));
+	int rc = c->o->device_profiles ? profiles_open(&c->profiles, c->ret->rec_path) : 0;
 
+	if (rc == 0)
+		rc = command_prepare(&c->command, argv, runtimes_socket_name(c->runtimes),
+			c->profiles.dir, &c->old_mask, runtimes_old_limit(c->runtimes));
 	if (rc == 0)
 		rc = put_start(c);
 	if (rc == 0)

@@ -14,10 +14,17 @@
 
 #include "agent/collect/command.h"
 #include "runtime/base/file.h"
+#include "runtime/base/profile_dir.h"
 #include "runtime/trace/announce.h"
 
-static void child_run(char *const argv[], const char *socket_name, const sigset_t *mask,
-	const struct rlimit *nofile, int gate, int exec_fd)
+static bool set_environment(const char *socket_name, const char *profile_dir)
+{
+	return setenv(ANNOUNCE_ENV, socket_name, 1) == 0 &&
+	       (!profile_dir || setenv(ENV_DEVICE_PROFILE, profile_dir, 1) == 0);
+}
+
+static void child_run(char *const argv[], const char *socket_name, const char *profile_dir,
+	const sigset_t *mask, const struct rlimit *nofile, int gate, int exec_fd)
 {
 	char go = 0;
 
@@ -31,7 +38,7 @@ static void child_run(char *const argv[], const char *socket_name, const sigset_
 	if (n != 1)
 		_exit(125); /* the recorder gave up */
 	if ((!nofile || setrlimit(RLIMIT_NOFILE, nofile) == 0) &&
-		setenv(ANNOUNCE_ENV, socket_name, 1) == 0)
+		set_environment(socket_name, profile_dir))
 		execvp(argv[0], argv);
 	error = errno;
 	if (write(exec_fd, &error, sizeof(error)) < 0)
@@ -40,7 +47,7 @@ static void child_run(char *const argv[], const char *socket_name, const sigset_
 }
 
 int command_prepare(struct command *c, char *const argv[], const char *socket_name,
-	const sigset_t *mask, const struct rlimit *nofile)
+	const char *profile_dir, const sigset_t *mask, const struct rlimit *nofile)
 {
 	int gate[2], status[2];
 
@@ -57,7 +64,7 @@ int command_prepare(struct command *c, char *const argv[], const char *socket_na
 	if (pid == 0) {
 		close(gate[1]);
 		close(status[0]);
-		child_run(argv, socket_name, mask, nofile, gate[0], status[1]);
+		child_run(argv, socket_name, profile_dir, mask, nofile, gate[0], status[1]);
 	}
 	int error = errno;
 	close(gate[0]);

@@ -4,7 +4,7 @@
  * and let go only when everything is armed.
  *
  * The child keeps the terminal, the process group, the working directory and the environment, plus
- * NTRACE_SOCKET.  When the recorder dies, the command runs on.
+ * NTRACE_SOCKET and, where device profiles are wanted, NTRACE_DEVICE_PROFILE.  When the recorder dies, the command runs on.
  */
 #ifndef NTRACE_COLLECT_COMMAND_H
 #define NTRACE_COLLECT_COMMAND_H
@@ -23,9 +23,9 @@ struct command {
 #define COMMAND_NONE ((struct command){.pidfd = -1, .gate = -1, .exec_fd = -1})
 
 /* Forks.  The child waits at the gate and gets this signal mask and this limit of descriptors (NULL:
- * the recorder's).  0 or -errno. */
+ * the recorder's).  profile_dir: where device profiles are to go, NULL: none are wanted.  0 or -errno. */
 int command_prepare(struct command *c, char *const argv[], const char *socket_name,
-	const sigset_t *mask, const struct rlimit *nofile);
+	const char *profile_dir, const sigset_t *mask, const struct rlimit *nofile);
 
 /* Opens the gate and waits for the exec.  0, or -errno of the exec (the child is reaped). */
 int command_go(struct command *c);

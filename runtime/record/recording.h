@@ -84,11 +84,13 @@ struct rec_process {
 /* A device profile of a traced process, a file of its own beside the segments.  The frame stands
  * before END; its time is when the file came into the recording. */
 struct rec_device_profile {
-	uint32_t index; /* of the file: REC_DEVICE_PROFILE_FORMAT */
+	uint32_t index; /* of the file: REC_DEVICE_PROFILE_FORMAT; or REC_DEVICE_PROFILE_NONE */
 	uint32_t pid;	/* initial pid namespace */
 	uint64_t bytes; /* of the file */
 	uint64_t check; /* XXH3-64 (seed 0) of the file */
 };
+
+#define REC_DEVICE_PROFILE_NONE UINT32_MAX /* the process was profiled and has left no file */
 
 struct rec_runtime {
 	uint32_t nc_idx;

@@ -43,7 +43,7 @@ TEST("command: nothing runs before the gate opens, and the socket's name is in i
 	snprintf(line, sizeof(line), "echo $NTRACE_SOCKET >%s", out.s);
 	char *argv[] = {"sh", "-c", line, NULL};
 	struct command c = COMMAND_NONE;
-	REQUIRE_EQ(command_prepare(&c, argv, "@name", &mask, NULL), 0);
+	REQUIRE_EQ(command_prepare(&c, argv, "@name", NULL, &mask, NULL), 0);
 	CHECK(access(out.s, F_OK) < 0);
 	CHECK_EQ(command_go(&c), 0);
 	struct pollfd ended = {.fd = c.pidfd, .events = POLLIN};
@@ -62,7 +62,7 @@ TEST("command: a failed exec says why, and its child is gone", "[agent]")
 	struct command c = COMMAND_NONE;
 	sigset_t mask = empty_mask();
 
-	REQUIRE_EQ(command_prepare(&c, argv, "@name", &mask, NULL), 0);
+	REQUIRE_EQ(command_prepare(&c, argv, "@name", NULL, &mask, NULL), 0);
 	CHECK_EQ(command_go(&c), -ENOENT);
 	CHECK_EQ(c.pid, 0);
 	command_close(&c);
@@ -78,7 +78,7 @@ TEST("command: closed before the gate opened, the child leaves without running a
 	struct scratch_path out = scratch_path(&s, "out");
 	char *argv[] = {"touch", out.s, NULL};
 	struct command c = COMMAND_NONE;
-	REQUIRE_EQ(command_prepare(&c, argv, "@name", &mask, NULL), 0);
+	REQUIRE_EQ(command_prepare(&c, argv, "@name", NULL, &mask, NULL), 0);
 	command_close(&c);
 	CHECK(access(out.s, F_OK) < 0);
 	command_close(&c); /* harmless again */
@@ -91,7 +91,7 @@ TEST("command: closing after the start neither waits nor closes what is not its 
 	struct command c = COMMAND_NONE;
 	sigset_t mask = empty_mask();
 
-	REQUIRE_EQ(command_prepare(&c, argv, "@name", &mask, NULL), 0);
+	REQUIRE_EQ(command_prepare(&c, argv, "@name", NULL, &mask, NULL), 0);
 	REQUIRE_EQ(command_go(&c), 0);
 	pid_t pid = c.pid;
 	int other = open("/dev/null", O_RDONLY | O_CLOEXEC); /* takes a number that was free */
@@ -117,7 +117,7 @@ TEST("command: gets the caller's signal mask, not the recorder's", "[agent]")
 	sigemptyset(&block);
 	sigaddset(&block, SIGINT);
 	sigprocmask(SIG_BLOCK, &block, &old);
-	REQUIRE_EQ(command_prepare(&c, argv, "@name", &old, NULL), 0);
+	REQUIRE_EQ(command_prepare(&c, argv, "@name", NULL, &old, NULL), 0);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	CHECK_EQ(command_go(&c), 0);
 	CHECK_EQ(command_reap(&c), 0);
@@ -142,7 +142,7 @@ TEST("command: gets the caller's limit of descriptors, not the recorder's", "[ag
 	char *argv[] = {"sh", "-c", line, NULL};
 	struct command c = COMMAND_NONE;
 	struct rlimit caller = {77, now.rlim_max};
-	REQUIRE_EQ(command_prepare(&c, argv, "@name", &mask, &caller), 0);
+	REQUIRE_EQ(command_prepare(&c, argv, "@name", NULL, &mask, &caller), 0);
 	CHECK_EQ(command_go(&c), 0);
 	CHECK_EQ(command_reap(&c), 0);
 	command_close(&c);
