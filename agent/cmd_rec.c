@@ -168,10 +168,30 @@ static int rec_info(int argc, char **argv)
 		(a.json ? rec_print_json : rec_print_text)(stdout, &s);
 		/* A block that a writer has just begun is no damage. */
 		bool bad = s.in_work ? s.damage.bad_frames > 0 : rec_damaged(&s.damage);
+		for (size_t i = 0; i < s.profile_count; i++)
+			bad |= summary_profile_fault(&s.profiles[i]) != NULL;
 		rc = finish_output("rec info", bad ? EXIT_DATA : EXIT_OK);
 	}
 	rec_summary_free(&s);
 	return rc;
+}
+
+/* Says which device profiles are not as they were; the exit code. */
+static int judge_profiles(const struct rec_summary *s)
+{
+	int status = EXIT_OK;
+
+	for (size_t i = 0; i < s->profile_count; i++) {
+		const struct summary_profile *p = &s->profiles[i];
+		const char *fault = summary_profile_fault(p);
+
+		if (!fault)
+			continue;
+		printf("profile     " REC_DEVICE_PROFILE_FORMAT " of pid %" PRIu32 ": %s\n",
+			p->frame.index, p->frame.pid, fault);
+		status = EXIT_DATA;
+	}
+	return status;
 }
 
 /* Says what is wrong; the exit code. */
@@ -214,6 +234,8 @@ static int judge(const struct rec_summary *s)
 			s->in_work ? "it is still being written" : report_end(&s->end));
 		status = EXIT_DATA;
 	}
+	if (judge_profiles(s) != EXIT_OK)
+		status = EXIT_DATA;
 	rec_print_damage(stdout, &s->damage);
 	return rec_damaged(&s->damage) ? EXIT_DATA : status;
 }
@@ -332,6 +354,18 @@ static void warn_absent(const char *rec, const char *what, const uint32_t *choic
 	}
 }
 
+static void warn_profiles(const struct rec_cut_result *r)
+{
+	if (r->profiles_left_out)
+		agent_message("rec cut: %" PRIu64 " device profile%s left out: they cannot be cut "
+			      "to a time or core, only to a process (--pid)",
+			r->profiles_left_out, r->profiles_left_out == 1 ? "" : "s");
+	if (r->profiles_bad)
+		agent_message("rec cut: %" PRIu64 " device profile%s left out: missing or damaged; "
+			      "`ntrace rec verify` says which",
+			r->profiles_bad, r->profiles_bad == 1 ? "" : "s");
+}
+
 static int cut_into(const struct rec_args *a, const char *path)
 {
 	struct rec_cut_result r;
@@ -353,13 +387,14 @@ static int cut_into(const struct rec_args *a, const char *path)
 		agent_message("rec cut: %s is still being written; this is a cut of what there was "
 			      "so far",
 			a->rec);
+	warn_profiles(&r);
 	if (!a->quiet) {
 		fprintf(stderr,
 			"%s  %" PRIu64 " records kept, %" PRIu64 " left out, %" PRIu64 " bytes\n",
 			path, r.kept, r.left_out, r.bytes);
 		rec_print_damage(stderr, &r.damage);
 	}
-	return r.in_work || rec_damaged(&r.damage) ? EXIT_DATA : EXIT_OK;
+	return r.in_work || rec_damaged(&r.damage) || r.profiles_bad ? EXIT_DATA : EXIT_OK;
 }
 
 static int rec_cut_command(int argc, char **argv)

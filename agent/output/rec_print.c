@@ -27,7 +27,7 @@ static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_END] = "end",
 	[REC_FOOTER] = "footer",
 	[REC_THREAD] = "thread",
-	[REC_DEVICE_PROFILE] = "device_profile",
+	[REC_DEVICE_PROFILE] = "profile",
 };
 
 #define MAX_TEXT 65536u /* bytes of a text that are shown */
@@ -106,6 +106,22 @@ static void print_sources(FILE *f, const struct rec_summary *s)
 	}
 }
 
+static void print_profiles(FILE *f, const struct rec_summary *s)
+{
+	for (size_t i = 0; i < s->profile_count; i++) {
+		const struct summary_profile *p = &s->profiles[i];
+		const char *fault = summary_profile_fault(p);
+
+		fprintf(f, "profile     of the device, pid %" PRIu32 ", ", p->frame.pid);
+		if (p->frame.index == REC_DEVICE_PROFILE_NONE)
+			fprintf(f, "missing\n");
+		else
+			fprintf(f, REC_DEVICE_PROFILE_FORMAT ", %" PRIu64 " bytes%s%s\n",
+				p->frame.index, p->frame.bytes, fault ? ": " : "",
+				fault ? fault : "");
+	}
+}
+
 static void print_span(FILE *f, const struct rec_summary *s)
 {
 	if (s->clock.boot_after == 0) {
@@ -168,6 +184,7 @@ void rec_print_text(FILE *f, const struct rec_summary *s)
 	print_header(f, s);
 	print_span(f, s);
 	print_sources(f, s);
+	print_profiles(f, s);
 	print_types(f, s);
 	print_ledger(f, s);
 	fprintf(f, "footer      %s\n",
@@ -254,6 +271,32 @@ static void json_sources(struct json_out *j, const struct rec_summary *s)
 	jout_end(j, ']');
 }
 
+static void json_profiles(struct json_out *j, const struct rec_summary *s)
+{
+	char name[32];
+
+	if (!s->profile_count)
+		return;
+	jout_key(j, "device_profiles");
+	jout_begin(j, '[');
+	for (size_t i = 0; i < s->profile_count; i++) {
+		const struct summary_profile *p = &s->profiles[i];
+		const char *fault = summary_profile_fault(p);
+
+		snprintf(name, sizeof(name), REC_DEVICE_PROFILE_FORMAT, p->frame.index);
+		jout_begin(j, '{');
+		jout_key_unsigned(j, "pid", p->frame.pid);
+		if (p->frame.index != REC_DEVICE_PROFILE_NONE) {
+			key_string(j, "file", name, sizeof(name));
+			jout_key_unsigned(j, "bytes", p->frame.bytes);
+		}
+		if (fault)
+			key_string(j, "fault", fault, MAX_TEXT);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
 static void json_types(struct json_out *j, const struct rec_summary *s)
 {
 	jout_key(j, "frames");
@@ -300,6 +343,7 @@ void rec_print_json(FILE *f, const struct rec_summary *s)
 	jout_begin(&j, '{');
 	json_header(&j, s);
 	json_sources(&j, s);
+	json_profiles(&j, s);
 	json_types(&j, s);
 	json_ledger(&j, s);
 	jout_key_bool(&j, "ended", s->ended);

@@ -5,6 +5,7 @@
 #include "runtime/record/cut_output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/record/device_sum.h"
 #include "runtime/record/frame.h"
 
 /* Removes what was written so far.  By path: a descriptor for the directory may not be had any more. */
@@ -24,6 +26,10 @@ static void discard(const struct cut_output *o)
 		snprintf(path, sizeof(path), "%s/" REC_SEGMENT_FORMAT, o->inner, i);
 		if (unlink(path) < 0)
 			break;
+	}
+	for (uint32_t i = 0; i < o->profiles; i++) {
+		snprintf(path, sizeof(path), "%s/" REC_DEVICE_PROFILE_FORMAT, o->inner, i);
+		unlink(path);
 	}
 	rmdir(o->inner);
 }
@@ -71,6 +77,16 @@ int cut_output_open(struct cut_output *o, const char *path)
 	rc = open_hidden(o);
 	if (rc < 0)
 		forget(o);
+	return rc;
+}
+
+int cut_output_profile(struct cut_output *o, int from_dir, struct rec_device_profile *p)
+{
+	_cleanup_close_ int dir = open(o->inner, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = dir < 0 ? -errno : device_sum_copy(from_dir, p, dir, o->profiles);
+
+	if (rc == 0)
+		p->index = o->profiles++;
 	return rc;
 }
 

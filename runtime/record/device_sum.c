@@ -106,7 +106,7 @@ int device_sum_verify(int dir_fd, const struct rec_device_profile *p)
 	return fd < 0 ? fd : compare(fd, -1, p);
 }
 
-int device_sum_copy(int from_fd, int to_fd, const struct rec_device_profile *p)
+int device_sum_copy(int from_fd, const struct rec_device_profile *p, int to_fd, uint32_t to_index)
 {
 	char name[32];
 	_cleanup_close_ int fd = open_profile(from_fd, p, name), to = -1;
@@ -114,6 +114,7 @@ int device_sum_copy(int from_fd, int to_fd, const struct rec_device_profile *p)
 
 	if (fd < 0)
 		return fd;
+	snprintf(name, sizeof(name), REC_DEVICE_PROFILE_FORMAT, to_index);
 	to = openat(to_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 	if (to < 0)
 		return -errno;

@@ -6,6 +6,9 @@
 #ifndef NTRACE_RECORD_DEVICE_SUM_H
 #define NTRACE_RECORD_DEVICE_SUM_H
 
+#include <errno.h>
+#include <stdbool.h>
+
 #include "runtime/record/recording.h"
 
 /* Opens a regular file without waiting for anybody; -EINVAL for what is none; -errno. */
@@ -18,8 +21,14 @@ int device_sum(int fd, uint64_t *ret_bytes, uint64_t *ret_check);
  * size; -EBADMSG: another checksum. */
 int device_sum_verify(int dir_fd, const struct rec_device_profile *p);
 
-/* Copies the file from one recording's directory to another's, where it must not be.  0, -EBADMSG and so on as above: it
+/* Copies the file from one recording's directory to another's, where it gets this number and must not be.  0, -EBADMSG and so on as above: it
  * is not copied when it is not as it was; -errno. */
-int device_sum_copy(int from_fd, int to_fd, const struct rec_device_profile *p);
+int device_sum_copy(int from_fd, const struct rec_device_profile *p, int to_fd, uint32_t to_index);
+
+/* Is this error of the file's own: is it missing, or not as it was? */
+static inline bool device_sum_damaged(int rc)
+{
+	return rc == -ENOENT || rc == -EMSGSIZE || rc == -EBADMSG || rc == -EINVAL;
+}
 
 #endif

@@ -19,6 +19,7 @@
 #include "runtime/record/cut_blocks.h"
 #include "runtime/record/cut_counters.h"
 #include "runtime/record/cut_output.h"
+#include "runtime/record/device_sum.h"
 #include "runtime/record/footer.h"
 #include "runtime/record/frame.h"
 #include "runtime/record/header.h"
@@ -32,6 +33,8 @@ struct cutter {
 	const struct rec_cut_options *o;
 	struct rec_cut_result *ret;
 	struct rec_writer *w;
+	struct cut_output *out;
+	struct rec_reader *reader;
 	struct span_set spans; /* those that reach over an end of the time */
 	uint32_t *pids;	       /* of sources; 0: unknown */
 	struct footer newest;  /* counters */
@@ -537,6 +540,31 @@ static int cut_whole(struct cutter *c, const struct rec_frame *f, const uint8_t 
 	return copy(c, f, payload, f->size);
 }
 
+/* A profile cannot be cut; whole, it would be of more than was asked for. */
+static int cut_profile(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	bool limited = has_times(c) || c->o->core_count;
+	struct rec_device_profile p;
+	int rc = 0;
+
+	if (f->size < sizeof(p))
+		return 0;
+	memcpy(&p, payload, sizeof(p));
+	if (!pid_wanted(c, p.pid) || (limited && p.index == REC_DEVICE_PROFILE_NONE))
+		return 0;
+	c->ret->profiles_left_out += limited;
+	if (limited)
+		return 0;
+	if (p.index != REC_DEVICE_PROFILE_NONE) {
+		rc = cut_output_profile(c->out, rec_reader_dir(c->reader), &p);
+		c->ret->profiles_bad += device_sum_damaged(rc);
+		c->ret->profiles_kept += rc == 0;
+	}
+	if (device_sum_damaged(rc))
+		return 0;
+	return rc < 0 ? rc : copy(c, f, &p, sizeof(p));
+}
+
 static int (*const cutters[])(struct cutter *, const struct rec_frame *, const uint8_t *) = {
 	[REC_HEADER] = cut_header,
 	[REC_CLOCK] = cut_whole,
@@ -552,6 +580,7 @@ static int (*const cutters[])(struct cutter *, const struct rec_frame *, const u
 	[REC_END] = cut_end,
 	[REC_FOOTER] = NULL, /* the writer makes its own */
 	[REC_THREAD] = cut_of_pid,
+	[REC_DEVICE_PROFILE] = cut_profile,
 };
 
 static int copy_frames(struct cutter *c, struct rec_reader *r)
@@ -586,6 +615,8 @@ static int write_cut(struct cutter *c, struct rec_reader *r, const char *out_pat
 	if (rc < 0)
 		return rc;
 	c->w = out.writer;
+	c->out = &out;
+	c->reader = r;
 	rc = copy_frames(c, r);
 	c->ret->left_out = c->seen - c->ret->kept;
 	if (rc == 0 && c->ret->kept == 0 && c->seen && chooses(c))

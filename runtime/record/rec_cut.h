@@ -51,11 +51,15 @@ struct rec_cut_result {
 	 * records (last_ns 0: it has none), their processes and the runtime's cores. */
 	uint64_t begin_ns, first_ns, last_ns;
 	struct rec_cut_found pids, cores;
+	/* Device profiles: copied; left out because of a limit that they cannot be cut to; left out because they are
+	 * missing or not as they were. */
+	uint64_t profiles_kept, profiles_left_out, profiles_bad;
 };
 
 /*
  * Writes the part of the recording at `path` to the directory `out_path`, which must not exist
  * (-EEXIST).  A core keeps the records of that core and those of none, driver calls among them.
+ * Device profiles of the processes are copied whole when neither time nor core is chosen, else they are left out.
  * What rec_reader_open says; -ENODATA: a time is given, and no clock snapshot is left to tell it by;
  * -ERANGE: `from` is not before `to`; -ENOMSG: something is chosen, and none of the records is in it; -EFBIG: the
  * header is so long that it cannot be rewritten; or -errno.  On error nothing is left; who is killed leaves

@@ -11,13 +11,16 @@
 
 #include "runtime/base/file.h"
 #include "runtime/record/clock_map.h"
+#include "runtime/record/device_sum.h"
 #include "runtime/record/footer.h"
 #include "runtime/record/records.h"
 #include "runtime/record/sequence.h"
+#include "runtime/record/session.h"
 #include "runtime/record/span_set.h"
 
 struct summarizer {
 	struct rec_summary *s;
+	struct rec_reader *reader;
 	struct footer found; /* what a footer should say */
 	struct clock_map clock;
 	size_t source_cap;
@@ -200,6 +203,45 @@ static int take_end(struct summarizer *z, const struct rec_frame *f, const uint8
 	return 0;
 }
 
+static int take_profile(struct summarizer *z, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct rec_summary *s = z->s;
+	struct summary_profile *p;
+	int rc;
+
+	if (f->size < sizeof(p->frame)) {
+		s->invalid++;
+		return 0;
+	}
+	rc = session_grow(&s->profiles, &s->profile_cap, s->profile_count + 1, sizeof(*p));
+	if (rc < 0)
+		return rc;
+	p = &s->profiles[s->profile_count++];
+	memcpy(&p->frame, payload, sizeof(p->frame));
+	p->error = p->frame.index == REC_DEVICE_PROFILE_NONE
+			   ? 0
+			   : device_sum_verify(rec_reader_dir(z->reader), &p->frame);
+	return 0;
+}
+
+const char *summary_profile_fault(const struct summary_profile *p)
+{
+	switch (p->error) {
+	case 0:
+		return NULL;
+	case -ENOENT:
+		return "missing";
+	case -EMSGSIZE:
+		return "damaged: it has another size than when it was recorded";
+	case -EBADMSG:
+		return "damaged: it has another checksum than when it was recorded";
+	case -EINVAL:
+		return "no regular file";
+	default:
+		return strerror(-p->error);
+	}
+}
+
 static taker *const takers[SUMMARY_TYPES] = {
 	[REC_HEADER] = take_header,
 	[REC_CLOCK] = take_clock,
@@ -209,6 +251,7 @@ static taker *const takers[SUMMARY_TYPES] = {
 	[REC_WATERMARK] = take_watermark,
 	[REC_COUNTERS] = take_counters,
 	[REC_END] = take_end,
+	[REC_DEVICE_PROFILE] = take_profile,
 };
 
 /* ---- the footer --------------------------------------------------------------------------- */
@@ -349,6 +392,7 @@ int rec_summary_make(const char *path, struct rec_summary *ret)
 	rc = cpus ? rec_reader_open(path, &r) : -ENOMEM;
 	if (rc == 0) {
 		ret->in_work = rec_reader_in_work(r);
+		z.reader = r;
 		rc = read_frames(&z, r);
 	}
 	if (rc == 0)
@@ -367,5 +411,6 @@ void rec_summary_free(struct rec_summary *s)
 {
 	rec_header_free(&s->header);
 	free(s->sources);
+	free(s->profiles);
 	memset(s, 0, sizeof(*s));
 }

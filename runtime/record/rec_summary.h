@@ -30,6 +30,11 @@ struct summary_source {
 	uint64_t watermark;	    /* newest */
 };
 
+struct summary_profile {
+	struct rec_device_profile frame;
+	int error; /* 0: the file is as it was; or what device_sum_verify says */
+};
+
 struct rec_summary {
 	uint32_t version; /* of the newest segment */
 	struct rec_header header;
@@ -37,6 +42,8 @@ struct rec_summary {
 	struct summary_type types[SUMMARY_TYPES];
 	struct summary_source *sources; /* ascending */
 	size_t source_count;
+	struct summary_profile *profiles; /* in the order of the recording */
+	size_t profile_count, profile_cap;
 	struct clock_snapshot clock; /* the first that can be; all 0: none */
 	uint64_t first_ns, last_ns;  /* of all records; 0: none */
 	uint64_t stored_bytes;	     /* of the segments' blocks (version 2) */
@@ -57,5 +64,8 @@ struct rec_summary {
 /* 0, what rec_reader_open says, or -errno.  rec_summary_free in any case. */
 int rec_summary_make(const char *path, struct rec_summary *ret);
 void rec_summary_free(struct rec_summary *s);
+
+/* What is wrong with a device profile; NULL: nothing, or there is none. */
+const char *summary_profile_fault(const struct summary_profile *p);
 
 #endif
