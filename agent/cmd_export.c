@@ -23,12 +23,15 @@ static const struct {
 
 struct export_args {
 	const char *path, *out;
-	bool quiet;
+	bool quiet, device;
 };
+
+enum { OPT_DEVICE = 256 };
 
 static const struct argp_option options[] = {
 	{"format", 'f', "FORMAT", 0, "Format of the file: perfetto (default)", 0},
 	{"output", 'o', "FILE", 0, "File to write; - is standard output", 0},
+	{"device", OPT_DEVICE, 0, 0, "Of a recording REC: with what its device profiles tell", 0},
 	{"quiet", 'q', 0, 0, "Print nothing but errors", 0},
 	{0},
 };
@@ -49,6 +52,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'f':
 		if (!is_format(arg))
 			argp_error(state, "--format: '%s' is none of: %s", arg, formats[0].name);
+		return 0;
+	case OPT_DEVICE:
+		a->device = true;
 		return 0;
 	case 'o':
 		a->out = arg;
@@ -164,7 +170,7 @@ int cmd_export(int argc, char **argv)
 	int rc = to_stdout ? 0 : outfile_open(&f, a.out);
 	if (rc < 0)
 		return say_written(&a, rc);
-	struct feed_options how = {.cancel = interrupt_arm()};
+	struct feed_options how = {.cancel = interrupt_arm(), .device = a.device};
 	rc = perfetto_export(a.path, &how, to_stdout ? write_stdout : write_file,
 		to_stdout ? (void *)(uintptr_t)how.cancel : &f, &r, &write_failed, &error);
 	if (!to_stdout && holds_something(rc, &r)) {

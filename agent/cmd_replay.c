@@ -25,12 +25,14 @@ struct replay_args {
 	struct merge_options merge;
 };
 
-enum { OPT_KERNEL_EVENTS = 256 };
+enum { OPT_KERNEL_EVENTS = 256, OPT_DEVICE };
 
 static const struct argp_option options[] = {
 	{"output", 'o', "DIR", 0, "Directory below which the files are written", 0},
 	{"kernel-events", OPT_KERNEL_EVENTS, "MODE", 0,
 		"How kernel spans are written: hint (default), extended or off", 0},
+	{"device", OPT_DEVICE, 0, 0,
+		"Show what device profiles of the recording (record --device) tell, too", 0},
 	{"quiet", 'q', 0, 0, "Print nothing but errors", 0},
 	{0},
 };
@@ -45,6 +47,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'q':
 		a->quiet = true;
+		return 0;
+	case OPT_DEVICE:
+		a->merge.device = true;
 		return 0;
 	case OPT_KERNEL_EVENTS:
 		if (report_kernel_events(arg, &a->merge.kernel_events) < 0)

@@ -12,11 +12,14 @@
 
 struct summary_args {
 	const char *path;
-	bool json;
+	bool json, device;
 };
+
+enum { OPT_DEVICE = 256 };
 
 static const struct argp_option options[] = {
 	{"json", 'j', 0, 0, "Print one JSON object", 0},
+	{"device", OPT_DEVICE, 0, 0, "Of a recording: with what its device profiles tell", 0},
 	{0},
 };
 
@@ -27,6 +30,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'j':
 		a->json = true;
+		return 0;
+	case OPT_DEVICE:
+		a->device = true;
 		return 0;
 	default:
 		return agent_one_argument(key, arg, state, "trace", &a->path);
@@ -81,6 +87,7 @@ int cmd_summary(int argc, char **argv)
 	if (agent_wrong_kind("summary", a.path, FILE_NTRACE))
 		return EXIT_USAGE;
 	s.cancel = how.cancel = interrupt_arm();
+	how.device = a.device;
 	struct feed_sink sink = summary_sink(&s);
 	rc = feed_trace(a.path, &how, &sink, &error);
 	if (rc == 0 || rc == -EBADMSG) {

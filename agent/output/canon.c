@@ -146,7 +146,9 @@ static int thread_number(struct canon *c, uint32_t thread_id, uint64_t *ret)
 
 bool canon_is_hardware(const struct ntrace_event_view *e)
 {
-	return event_kind(e) == EVENT_DEVICE;
+	enum event_kind kind = event_kind(e);
+
+	return kind == EVENT_DEVICE || kind == EVENT_UNIT;
 }
 
 int canon_name_threads(struct canon *c, const struct map64 *numbers)

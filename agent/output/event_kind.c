@@ -25,6 +25,8 @@ enum event_kind event_kind(const struct ntrace_event_view *e)
 		return info && info->category == TRACE_HARDWARE ? EVENT_DEVICE : EVENT_HOST;
 	if (e->id & ID_KERNEL)
 		return EVENT_DRIVER;
+	if (e->id >> 60 == ID_DEVICE >> 60 && e->thread_id == 0 && e->event_type == 0)
+		return EVENT_UNIT;
 	if (e->id & ID_MARKER)
 		return e->phase == PHASE_INSTANT ? EVENT_MARK : EVENT_HOST;
 	return by_hint(e) && e->phase == PHASE_INSTANT && e->thread_id == 0 ? EVENT_MARK

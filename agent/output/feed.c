@@ -31,6 +31,7 @@ struct fed {
 struct feeder {
 	const struct feed_sink *sink;
 	const volatile sig_atomic_t *cancel;
+	bool device;
 	struct fed **list;
 	uint32_t count;
 	struct ntrace_event_view view;
@@ -210,7 +211,8 @@ static void judge_merge(struct feeder *f, const char *path, const struct merge_r
 static int feed_recording(struct feeder *f, const char *path)
 {
 	const struct merge_sink sink = {f, merged_open, merged_write};
-	const struct merge_options options = {.cancel = f->cancel, .sink = &sink};
+	const struct merge_options options = {
+		.cancel = f->cancel, .sink = &sink, .device = f->device};
 	_cleanup_free_ char *error = NULL;
 	struct merge_result m;
 	int rc = merge_recording(path, NULL, &options, &m, &error);
@@ -376,7 +378,10 @@ static int feed_files(struct feeder *f, const char *trace)
 int feed_trace(const char *path, const struct feed_options *options, const struct feed_sink *sink,
 	char **ret_error)
 {
-	struct feeder f = {.sink = sink, .cancel = options->cancel, .ret_error = ret_error};
+	struct feeder f = {.sink = sink,
+		.cancel = options->cancel,
+		.device = options->device,
+		.ret_error = ret_error};
 	struct trace_set set;
 	int rc;
 

@@ -40,6 +40,8 @@ enum key {
 	KEY_START,
 	KEY_INVALID,
 	KEY_NEW_OFFSET,
+	KEY_ENGINE,
+	KEY_DEVICE_CORE,
 	KEY_COUNT,
 };
 
@@ -56,6 +58,8 @@ static const char *const key_names[KEY_COUNT] = {
 	[KEY_START] = "start",
 	[KEY_INVALID] = "invalid",
 	[KEY_NEW_OFFSET] = "new_offset_ns",
+	[KEY_ENGINE] = "engine",
+	[KEY_DEVICE_CORE] = "device_core_idx",
 };
 
 /* What one event is made into. */
@@ -63,6 +67,7 @@ struct shown {
 	const struct ntrace_event_view *e;
 	uint64_t time; /* boot ns */
 	bool is_call, is_mark, is_device;
+	bool is_unit;				 /* of a device, and told by itself */
 	const struct pb_str *special[KEY_COUNT]; /* values of the attributes above */
 };
 
@@ -198,6 +203,9 @@ static bool is_said(const struct shown *s, uint32_t call, enum key k, const stru
 		return s->is_call && same(value, "unknown");
 	case KEY_RESULT:
 		return same(value, "0");
+	case KEY_ENGINE:
+	case KEY_DEVICE_CORE:
+		return s->is_unit;
 	case KEY_REQUEST:
 		return says_request(call, value);
 	default:
@@ -338,15 +346,17 @@ static uint64_t link_of(
 static struct pft_line *line_of(struct pft_process *p, const struct shown *s)
 {
 	const struct ntrace_event_view *e = s->e;
-	uint32_t core = same(s->special[KEY_NC], "unknown") ? UINT32_MAX : e->nc_idx;
+	uint32_t core = same(s->special[KEY_NC], "unknown") ? UINT32_MAX : e->nc_idx, physical;
 
 	if (!s->is_device)
 		return pft_line_get(&p->lines, PFT_LINE_THREAD, e->thread_id, 0);
-	for (uint32_t i = 0; i < e->attr_count; i++)
-		if (same(&e->attrs[i].key, "device_core_idx"))
-			return pft_line_get(&p->lines, PFT_LINE_PHYSICAL, core,
-				(uint32_t)decimal(&e->attrs[i].value));
-	return pft_line_get(&p->lines, PFT_LINE_CORE, core, 0);
+	if (!s->special[KEY_DEVICE_CORE])
+		return pft_line_get(&p->lines, PFT_LINE_CORE, core, 0);
+	physical = (uint32_t)decimal(s->special[KEY_DEVICE_CORE]);
+	if (!s->is_unit || !s->special[KEY_ENGINE])
+		return pft_line_get(&p->lines, PFT_LINE_PHYSICAL, core, physical);
+	return pft_line_get(&p->lines, PFT_LINE_UNIT, core,
+		physical << PFT_UNIT_BITS | pft_unit(*s->special[KEY_ENGINE]));
 }
 
 static enum pft_category category_of(const struct shown *s)
@@ -593,7 +603,8 @@ int pft_process_event(struct pft_process *p, const struct ntrace_event_view *e)
 
 	s.is_mark = kind == EVENT_MARK;
 	s.is_call = kind == EVENT_DRIVER;
-	s.is_device = kind == EVENT_DEVICE;
+	s.is_unit = kind == EVENT_UNIT;
+	s.is_device = kind == EVENT_DEVICE || s.is_unit;
 	if (s.is_device || s.is_mark)
 		find_special(p, &s);
 	if (e->phase == PHASE_START)

@@ -2,7 +2,7 @@
 /*
  * perfetto_lines.h - where slices stand: tracks on which they nest.
  *
- * A line is a thread, a NeuronCore or one of its physical cores.  It has lanes, each with a track of its
+ * A line is a thread, a NeuronCore, one of its physical cores or a unit of that.  It has lanes, each with a track of its
  * own, because slices of one track must lie within each other.  A thread has one lane; a core takes
  * another when what starts cannot lie in what runs.
  *
@@ -26,7 +26,9 @@
 #define PFT_LANES 8u   /* of a core */
 #define PFT_CUTS 4096u /* cut spans that are remembered; of others only how many there were */
 
-enum pft_line_kind { PFT_LINE_THREAD = 1, PFT_LINE_CORE, PFT_LINE_PHYSICAL };
+#define PFT_UNIT_BITS 8u
+
+enum pft_line_kind { PFT_LINE_THREAD = 1, PFT_LINE_CORE, PFT_LINE_PHYSICAL, PFT_LINE_UNIT };
 
 /* A span that has started. */
 struct pft_span {
@@ -46,7 +48,7 @@ struct pft_lane {
 struct pft_line {
 	enum pft_line_kind kind;
 	uint32_t number; /* thread id, or core */
-	uint32_t physical;
+	uint32_t physical; /* of a unit: << PFT_UNIT_BITS | its number (pft_unit) */
 	uint32_t place; /* in the list of lines */
 	uint32_t lane_count;
 	struct pft_lane *lanes; /* of a thread one, of a core up to PFT_LANES */

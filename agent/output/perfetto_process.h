@@ -95,6 +95,9 @@ void pft_count(
 /* The track of a line's lane, made when it is new; 0: no memory. */
 uint32_t pft_line_track(struct pft_process *p, struct pft_line *line, uint32_t lane);
 
+/* The number of a unit of a core by its name in `engine`; one number for all names that are not known. */
+uint32_t pft_unit(struct pb_str name);
+
 /* One event of a process.  0 or -errno. */
 int pft_process_event(struct pft_process *p, const struct ntrace_event_view *e);
 

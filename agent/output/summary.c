@@ -103,6 +103,8 @@ static int compute_core(const struct summary *s, struct summary_core *c)
 		c->logical_size = (uint32_t)c->physical_count;
 	if (rc == 0)
 		rc = compute_busy(c, &busy);
+	if (rc == 0)
+		rc = summary_end_units(c);
 	intervals_free(&busy);
 	return rc;
 }

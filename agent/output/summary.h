@@ -29,6 +29,8 @@
 #define SUMMARY_MAX_ERRORS 64u	       /* of one name; the rest too counts as the others */
 #define SUMMARY_MAX_PHYSICAL 64u       /* of one logical core; the rest counts as one more */
 #define SUMMARY_OTHER_PHYSICAL UINT32_MAX
+#define SUMMARY_MAX_UNITS 256u /* of one logical core; the rest counts as one more */
+#define SUMMARY_UNIT_NAME 20u
 
 /* From the first event to the last. */
 struct summary_window {
@@ -81,6 +83,16 @@ struct summary_physical {
 	struct intervals ran;
 };
 
+/* An engine, a DMA queue or the TopSP of a physical core, by what device profiles tell. */
+struct summary_unit {
+	char name[SUMMARY_UNIT_NAME];
+	uint32_t physical; /* device_core_idx */
+	uint64_t n;	   /* spans */
+	struct intervals ran;
+	/* Computed: time in them, how much of it is in device runs of its core, and how long these are. */
+	uint64_t busy_ns, in_runs_ns, runs_ns;
+};
+
 struct summary_gaps {
 	uint64_t n, total_ns, longest_ns;
 };
@@ -92,6 +104,9 @@ struct summary_core {
 	struct summary_window window; /* of the runtime's events */
 	struct summary_physical *physical;
 	size_t physical_count;
+	struct summary_unit *units;
+	size_t unit_count;
+	uint64_t unit_bound_ns;
 	uint64_t open_runs;
 	uint64_t collectives, barriers; /* spans */
 	struct intervals collective, barrier;
@@ -150,7 +165,7 @@ struct summary_capture {
 
 /* What is known of a span that has started. */
 struct summary_open {
-	size_t core, physical, model; /* model: place + 1, 0: none */
+	size_t core, physical, model; /* physical: or unit; model: place + 1, 0: none */
 	unsigned work;		      /* what it is, as summary_work.c names it */
 	bool sized;
 	uint64_t bytes;
@@ -222,8 +237,18 @@ struct rec_damage summary_damage(const struct summary *s);
 int summary_grow(void *list, size_t n, size_t element);
 /* What runs on devices, copies and models: the events that need more than a count.  0 or -ENOMEM. */
 int summary_take_runtime(struct summary *s, size_t core, const struct ntrace_event_view *e);
+/* An event of a device profile. */
+int summary_take_unit(struct summary *s, size_t core, const struct ntrace_event_view *e);
+/* When the runs of a core are known. */
+int summary_end_units(struct summary_core *c);
 /* When processes are sorted: the first executions to their models, apart or with the rest.  0 or -ENOMEM. */
 int summary_end_firsts(struct summary *s);
+/* Spans between their START and their STOP, by process and id.  close: false, and *ret is what is known without
+ * it, when such a start on this core with this work was not seen. */
+int summary_open_span(
+	struct summary *s, size_t process, uint64_t id, const struct summary_open *what);
+bool summary_close_span(
+	struct summary *s, size_t core, uint64_t id, unsigned work, struct summary_open *ret);
 /* The STOP of a driver call. */
 int summary_take_driver(struct summary *s, const struct ntrace_event_view *e);
 /* A process's trace_info.pb; NULL: it has none.  0 or -ENOMEM. */

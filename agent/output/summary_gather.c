@@ -188,13 +188,29 @@ static int find_core(struct summary *s, size_t process, uint32_t nc, size_t *ret
 	return map64_put(&s->core_index, key, *ret);
 }
 
-/* An event of the runtime: of its core, and whatever more it tells. */
-static int take_runtime(struct summary *s, size_t process, const struct ntrace_event_view *e)
+static int core_of(
+	struct summary *s, size_t process, const struct ntrace_event_view *e, size_t *ret)
 {
 	struct pb_str nc = event_value(e, "nc");
 	bool none = nc.len == 7 && !memcmp(nc.s, "unknown", 7);
+
+	return find_core(s, process, none ? SUMMARY_NO_CORE : e->nc_idx, ret);
+}
+
+/* An event of a unit of a core. */
+static int take_unit(struct summary *s, size_t process, const struct ntrace_event_view *e)
+{
 	size_t core;
-	int rc = find_core(s, process, none ? SUMMARY_NO_CORE : e->nc_idx, &core);
+	int rc = core_of(s, process, e, &core);
+
+	return rc < 0 ? rc : summary_take_unit(s, core, e);
+}
+
+/* An event of the runtime: of its core, and whatever more it tells. */
+static int take_runtime(struct summary *s, size_t process, const struct ntrace_event_view *e)
+{
+	size_t core;
+	int rc = core_of(s, process, e, &core);
 
 	if (rc < 0)
 		return rc;
@@ -224,6 +240,8 @@ static int take_event(void *ctx, struct feed_process *p, const struct ntrace_eve
 	}
 	if (rc == 0 && n->kind == EVENT_DRIVER)
 		rc = summary_take_driver(s, e);
+	else if (rc == 0 && n->kind == EVENT_UNIT)
+		rc = take_unit(s, p->index, e);
 	else if (rc == 0 && (e->event_type || !e->hint.len)) /* not seen from outside, no mark */
 		rc = take_runtime(s, p->index, e);
 	return rc;
@@ -279,6 +297,9 @@ static void free_cores(struct summary *s)
 		for (size_t k = 0; k < c->physical_count; k++)
 			intervals_free(&c->physical[k].ran);
 		free(c->physical);
+		for (size_t k = 0; k < c->unit_count; k++)
+			intervals_free(&c->units[k].ran);
+		free(c->units);
 		intervals_free(&c->collective);
 		intervals_free(&c->barrier);
 	}

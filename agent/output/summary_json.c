@@ -109,6 +109,26 @@ static void print_part(struct json_out *j, const char *key, uint64_t n, uint64_t
 	jout_end(j, '}');
 }
 
+static void print_units(struct json_out *j, const struct summary_core *c)
+{
+	begin(j, "units", '[');
+	for (size_t i = 0; i < c->unit_count; i++) {
+		const struct summary_unit *u = &c->units[i];
+
+		jout_begin(j, '{');
+		jout_key_text(j, "name", u->name);
+		if (u->physical != SUMMARY_OTHER_PHYSICAL)
+			jout_key_unsigned(j, "device_core_idx", u->physical);
+		jout_key_unsigned(j, "n", u->n);
+		jout_key_unsigned(j, "busy_ns", u->busy_ns);
+		jout_key_unsigned(j, "in_runs_ns", u->in_runs_ns);
+		jout_key_unsigned(j, "runs_ns", u->runs_ns);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+	jout_key_unsigned(j, "unit_bound_ns", c->unit_bound_ns);
+}
+
 static void print_core(struct json_out *j, const struct summary *s, const struct summary_core *c)
 {
 	jout_begin(j, '{');
@@ -134,6 +154,8 @@ static void print_core(struct json_out *j, const struct summary *s, const struct
 	if (c->bound_known)
 		jout_key_unsigned(j, "clock_bound_ns", c->bound_ns);
 	jout_key_unsigned(j, "clock_bound_unknown", c->bound_unknown);
+	if (c->unit_count)
+		print_units(j, c);
 	jout_end(j, '}');
 }
 
@@ -163,12 +185,24 @@ static void print_name(struct json_out *j, const struct summary_name *n)
 	jout_end(j, '}');
 }
 
+static bool has_names(const struct summary *s, enum event_kind kind)
+{
+	for (size_t i = 0; i < s->name_count; i++)
+		if (s->names[i].kind == kind)
+			return true;
+	return false;
+}
+
 static void print_names(struct json_out *j, const struct summary *s)
 {
-	static const char *const keys[] = {
-		[EVENT_HOST] = "calls", [EVENT_DEVICE] = "device", [EVENT_DRIVER] = "ioctls"};
+	static const char *const keys[] = {[EVENT_HOST] = "calls",
+		[EVENT_DEVICE] = "device",
+		[EVENT_UNIT] = "unit_work",
+		[EVENT_DRIVER] = "ioctls"};
 
 	for (unsigned k = 0; k < sizeof(keys) / sizeof(*keys); k++) {
+		if (k == EVENT_UNIT && !has_names(s, EVENT_UNIT))
+			continue;
 		begin(j, keys[k], '[');
 		for (size_t i = 0; i < s->name_count; i++)
 			if (s->names[i].kind == (enum event_kind)k)

@@ -120,6 +120,42 @@ static void print_cores(FILE *f, const struct summary *s)
 	}
 }
 
+static void print_unit(FILE *f, const struct summary *s, const struct summary_core *c,
+	const struct summary_unit *u)
+{
+	char core[SUMMARY_CORE_NAME], name[96], bound[SUMMARY_TEXT];
+
+	if (u->physical == SUMMARY_OTHER_PHYSICAL)
+		snprintf(name, sizeof(name), "%s %s", summary_core_name(s, c, core),
+			PRINTABLE(u->name));
+	else
+		snprintf(name, sizeof(name), "%s physical %" PRIu32 " %s",
+			summary_core_name(s, c, core), u->physical, PRINTABLE(u->name));
+	fprintf(f, "  %-34s %8" PRIu64, name, u->n);
+	cell(f, u->busy_ns);
+	percent_cell(f, u->in_runs_ns, u->runs_ns);
+	fprintf(f, "  +-%s\n", summary_ns_text(c->unit_bound_ns, bound));
+}
+
+/* What the units of the cores did; bytes stand in none of their records. */
+static void print_units(FILE *f, const struct summary *s)
+{
+	bool begun = false;
+
+	for (size_t i = 0; i < s->core_count; i++)
+		for (size_t k = 0; k < s->cores[i].unit_count; k++) {
+			if (!begun)
+				fprintf(f, "\n%-36s %8s %11s %5s  %s\n",
+					"units of cores (% of its runs)", "n", "busy", "%",
+					"by the host's clock");
+			begun = true;
+			print_unit(f, s, &s->cores[i], &s->cores[i].units[k]);
+		}
+	if (begun)
+		fprintf(f, "  how many bytes DMA queues moved is not known: their records do not "
+			   "tell\n");
+}
+
 /* ---- tables -------------------------------------------------------------------------------- */
 
 static void head(FILE *f, const char *title, bool *begun)
@@ -280,6 +316,8 @@ void summary_print_text(FILE *f, const struct summary *s)
 	summary_print_head(f, s);
 	print_cores(f, s);
 	print_names(f, s, EVENT_DEVICE, "on the device");
+	print_units(f, s);
+	print_names(f, s, EVENT_UNIT, "in the units of cores");
 	print_names(f, s, EVENT_HOST, "calls (nested: totals overlap)");
 	print_names(f, s, EVENT_DRIVER, "ioctls");
 	print_not_written(f, s);

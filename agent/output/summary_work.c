@@ -44,7 +44,7 @@ static uint64_t start_of(const struct ntrace_event_view *e)
 
 /* ---- spans that have started ---------------------------------------------------------------- */
 
-static int open_span(
+int summary_open_span(
 	struct summary *s, size_t process, uint64_t id, const struct summary_open *what)
 {
 	size_t place = s->first_free;
@@ -62,10 +62,9 @@ static int open_span(
 	return map64_put(&s->processes[process].open, id, place);
 }
 
-/* Takes out the span that began on this core with this work under this id.  False, and *ret is what is
- * known without it, when such a start was not seen: ids of files of others need not be sound. */
-static bool close_span(
-	struct summary *s, size_t core, uint64_t id, enum work work, struct summary_open *ret)
+/* Ids of files of others need not be sound. */
+bool summary_close_span(
+	struct summary *s, size_t core, uint64_t id, unsigned work, struct summary_open *ret)
 {
 	struct map64 *open = &s->processes[s->cores[core].process].open;
 	const uint64_t *found = map64_find(open, id);
@@ -302,14 +301,14 @@ static int start(struct summary *s, size_t core, const struct ntrace_event_view 
 		return 0;
 	o.sized = event_value_number(e, "size", &o.bytes) ||
 		  event_value_number(e, "total_size", &o.bytes);
-	return rc < 0 || !e->id ? rc : open_span(s, s->cores[core].process, e->id, &o);
+	return rc < 0 || !e->id ? rc : summary_open_span(s, s->cores[core].process, e->id, &o);
 }
 
 static int stop(struct summary *s, size_t core, const struct ntrace_event_view *e, enum work work)
 {
 	struct summary_core *c = &s->cores[core];
 	struct summary_open o;
-	bool started = close_span(s, core, e->id, work, &o);
+	bool started = summary_close_span(s, core, e->id, work, &o);
 
 	switch (work) {
 	case WORK_EXECUTE:

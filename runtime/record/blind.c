@@ -146,6 +146,25 @@ uint64_t blind_runs(const char *line)
 	return strcmp(line, as_written) ? 0 : runs;
 }
 
+/* Device profiles that the recording names. */
+static void about_profiles(struct lines *s, const struct session *l)
+{
+	const struct session_profiles *p = &l->profiles;
+
+	for (uint64_t i = 0; i < p->bad && i < SESSION_BAD_PROFILES; i++)
+		add(s, "%s", p->why[i]);
+	if (p->bad > SESSION_BAD_PROFILES)
+		add(s, "%" PRIu64 " device profiles more that are missing or damaged",
+			p->bad - SESSION_BAD_PROFILES);
+	if (p->asked && p->named && !p->found)
+		add(s, "device profiles: the footer of the recording does not lead to them");
+	if (p->at_least)
+		add(s,
+			"device records that %" PRIu64
+			" device profile%s lost beyond those that are counted",
+			p->at_least, p->at_least == 1 ? "" : "s");
+}
+
 /* Runs that a runtime of ours told are counted; what another runtime started is not known. */
 static void about_device(struct lines *s, const struct session *l, uint64_t device_runs)
 {
@@ -155,8 +174,13 @@ static void about_device(struct lines *s, const struct session *l, uint64_t devi
 	char line[BLIND_BYTES];
 
 	blind_runs_line(device_runs, line);
-	if (device_runs)
+	if (l->profiles.named && !l->profiles.asked)
+		add(s, "inside of device runs: --device was not given, which shows the device "
+		       "profiles (NTFF) that were taken");
+	else if (device_runs)
 		add(s, "%s", line);
+	else if (l->profiles.found)
+		return;
 	else if (l->process_count && untold)
 		add(s, "inside of the device: no device profile (NTFF) was taken");
 }
@@ -187,6 +211,7 @@ uint32_t blind_lines(
 	memset(lines, 0, BLIND_LINES * BLIND_BYTES);
 	about_hooks(&s, l);
 	about_device(&s, l, device_runs);
+	about_profiles(&s, l);
 	about_runtimes(&s, l);
 	if (!l->ended)
 		add(&s, "%s", blind_end(l));

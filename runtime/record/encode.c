@@ -20,29 +20,11 @@
 #include <string.h>
 
 #include "runtime/base/errno_name.h"
-#include "runtime/record/encode_attr.h"
+#include "runtime/record/encode_record.h"
 #include "runtime/trace/event_registry.h"
 
-#define MAX_RECORD 8192u /* a name of SESSION_MAX_NAME and everything else */
-#define FIRST_BUFFER (16u << 10)
-#define MAX_BUFFER (256u << 10)
 #define MAX_FIELDS 6u
 #define EXTENDED_BASE 1000u
-
-enum {
-	TAG_TIMESTAMP = 0x08,
-	TAG_DEVICE = 0x18,
-	TAG_CORE = 0x20,
-	TAG_TYPE = 0x28,
-	TAG_HINT = 0x32,
-	TAG_DURATION = 0x38,
-	TAG_THREAD = 0x40,
-	TAG_ID = 0x48,
-	TAG_PARENT = 0x50,
-	TAG_STATUS = 0x58,
-	TAG_PHASE = 0x68,
-	TAG_TRACKING = 0x70
-};
 
 struct field_key {
 	const struct trace_field *field;
@@ -140,51 +122,11 @@ void encoder_free(struct encoder *e)
 	free(e->types);
 	free(e->keys);
 	free(e->roles);
+	free(e->device_keys);
 	*e = (struct encoder){0};
 }
 
 /* ---- pieces ------------------------------------------------------------------------------- */
-
-static inline uint8_t *put_scalar(uint8_t *p, uint8_t tag, uint64_t v)
-{
-	if (v == 0)
-		return p;
-	*p = tag;
-	return pb_varint_put_fast(p + 1, v);
-}
-
-/* Room for a record at the end of the buffer, NULL when memory is short. */
-static uint8_t *begin(struct encoder *e, struct process *p)
-{
-	if (p->buf.cap - p->buf.len < MAX_RECORD) {
-		if (p->buf.cap < MAX_BUFFER) {
-			size_t more = p->buf.cap ? 4 * p->buf.cap : FIRST_BUFFER;
-			if (pb_buf_reserve(&p->buf, more - p->buf.len) < 0)
-				return NULL;
-		} else {
-			e->flush(e->ctx, p);
-		}
-	}
-	return p->buf.data + p->buf.len + 2;
-}
-
-/* The record ends here. */
-static void finish(struct process *p, uint8_t *end)
-{
-	uint8_t *start = p->buf.data + p->buf.len;
-	size_t size = (size_t)(end - start) - 2;
-
-	if (size < 128) {
-		memmove(start + 1, start + 2, size);
-		start[0] = (uint8_t)size;
-		end--;
-	} else {
-		start[0] = (uint8_t)(size | 0x80);
-		start[1] = (uint8_t)(size >> 7);
-	}
-	p->buf.len = (size_t)(end - p->buf.data);
-	p->events++;
-}
 
 /* Inline, so that lengths of literals are constants. */
 static inline uint8_t *put_text(uint8_t *p, const struct attr_key *k, const char *text)
@@ -198,39 +140,6 @@ static uint8_t *put_errno(uint8_t *p, const struct attr_key *k, int32_t error)
 	const char *name = errno_name(-(int64_t)error);
 
 	return name ? put_text(p, k, name) : attr_signed(p, k, -(int64_t)error);
-}
-
-/* Everything before the attributes. */
-struct head {
-	uint64_t time, id, parent, duration;
-	const char *hint;
-	uint32_t hint_len, device, core, type, thread, status;
-};
-
-static inline uint8_t *put_head(uint8_t *p, const struct head *h)
-{
-	p = put_scalar(p, TAG_TIMESTAMP, h->time);
-	p = put_scalar(p, TAG_DEVICE, h->device);
-	p = put_scalar(p, TAG_CORE, h->core);
-	p = put_scalar(p, TAG_TYPE, h->type);
-	if (h->hint_len) {
-		*p++ = TAG_HINT;
-		*p++ = (uint8_t)h->hint_len;
-		memcpy(p, h->hint, h->hint_len);
-		p += h->hint_len;
-	}
-	p = put_scalar(p, TAG_DURATION, h->duration);
-	p = put_scalar(p, TAG_THREAD, h->thread);
-	p = put_scalar(p, TAG_ID, h->id);
-	p = put_scalar(p, TAG_PARENT, h->parent);
-	return put_scalar(p, TAG_STATUS, h->status);
-}
-
-static inline uint8_t *put_tail(uint8_t *p, enum ntrace_event_phase phase, uint64_t id)
-{
-	*p++ = TAG_PHASE;
-	*p++ = (uint8_t)phase;
-	return put_scalar(p, TAG_TRACKING, id);
 }
 
 /* ---- runtime ------------------------------------------------------------------------------ */
@@ -462,7 +371,7 @@ static uint8_t *put_call(struct encoder *e, uint8_t *p, const struct item *i,
 int encode_item(
 	struct encoder *e, struct process *p, const struct item *i, const struct event_out *out)
 {
-	uint8_t *at = begin(e, p);
+	uint8_t *at = encode_begin(e, p);
 	struct head h = {
 		.time = clock_map_real(&e->session->clock, i->time),
 		.id = out->id,
@@ -474,7 +383,7 @@ int encode_item(
 	if (!at)
 		return -ENOMEM;
 	at = i->side == SIDE_RUNTIME ? put_runtime(e, at, i, out, &h) : put_call(e, at, i, out, &h);
-	finish(p, at);
+	encode_finish(p, at);
 	return 0;
 }
 
@@ -486,7 +395,7 @@ int encode_step(struct encoder *e, struct process *p, const struct clock_step *s
 		.id = id,
 		.hint = hint,
 		.hint_len = (uint32_t)strlen(hint)};
-	uint8_t *at = begin(e, p);
+	uint8_t *at = encode_begin(e, p);
 
 	if (!at)
 		return -ENOMEM;
@@ -500,7 +409,7 @@ int encode_step(struct encoder *e, struct process *p, const struct clock_step *s
 	}
 	if (time > s->boot_ns)
 		at = attr_decimal(at, &e->keys[KEY_LATE], time - s->boot_ns);
-	finish(p, put_tail(at, PHASE_INSTANT, id));
+	encode_finish(p, put_tail(at, PHASE_INSTANT, id));
 	p->last_time = time;
 	return 0;
 }

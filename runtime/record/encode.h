@@ -40,10 +40,11 @@ struct type_keys;
 struct encoder {
 	const struct session *session;
 	enum merge_kernel_events kernel_events;
-	struct type_keys *types; /* [type][phase] */
-	struct attr_key *keys;	 /* encode.c's own */
-	struct attr_key *roles;	 /* [role] */
-	uint32_t request;	 /* of the row that was looked up last */
+	struct type_keys *types;      /* [type][phase] */
+	struct attr_key *keys;	      /* encode.c's own */
+	struct attr_key *roles;	      /* [role] */
+	struct attr_key *device_keys; /* encode_device.c's own */
+	uint32_t request;	      /* of the row that was looked up last */
 	uint32_t name_len, fields;
 	const struct ioctl_row *row;
 	/* Takes what a process's buffer holds. */

@@ -86,6 +86,10 @@ struct last_call {
 
 struct id_page;
 
+/* Is told of device runs, their physical core, and the mark of their source when they come. */
+typedef void (*ingest_run_fn)(
+	void *ctx, const struct item *start, uint32_t exec_id, uint32_t device_core, uint64_t mark);
+
 struct ingest {
 	struct session *session;
 	struct held *held;
@@ -112,6 +116,8 @@ struct ingest {
 	struct sequence *cpus;
 	struct device_layout *layouts; /* by event type */
 	uint64_t calls;
+	ingest_run_fn run; /* may be NULL; set by the merge */
+	void *run_ctx;
 	uint64_t released; /* everything before this has been written; set by the merge */
 };
 

@@ -80,14 +80,20 @@ static struct device_clock *clock_of(
 	return places[0] && !all[places[0] - 1].of_device ? &all[places[0] - 1].clock : NULL;
 }
 
-/* Which of its core's clocks an event is of: where the core has several, that of the physical core. */
-static unsigned clock_of_item(const struct ingest *in, const struct item *i)
+/* The physical core of an event, within its device; 0 when the event does not tell. */
+static uint32_t device_core_of(const struct ingest *in, const struct item *i)
 {
 	uint32_t core = 0;
 
 	if (i->type < TRACE_TYPE_COUNT && in->layouts[i->type].core != NOWHERE)
 		memcpy(&core, i->data + in->layouts[i->type].core, sizeof(core));
-	return core % CORE_CLOCKS;
+	return core;
+}
+
+/* Which of its core's clocks an event is of: where the core has several, that of the physical core. */
+static unsigned clock_of_item(const struct ingest *in, const struct item *i)
+{
+	return device_core_of(in, i) % CORE_CLOCKS;
 }
 
 /* The newest point of a core; NULL: none. */
@@ -404,6 +410,8 @@ static int put_start(struct ingest *in, struct ingest_source *s, struct item *i,
 	o->corrected = t->corrected;
 	o->item = i;
 	o->generation = in->held->generation; /* before the put, which may send it away at once */
+	if (in->run && i->type == TRACE_DEVICE_EXEC)
+		in->run(in->run_ctx, i, exec_id_of(i), device_core_of(in, i), s->mark);
 	return held_put(in->held, i);
 }
 

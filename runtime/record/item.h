@@ -21,6 +21,7 @@
 /* Bits of ids in ntrace.pb that the merge itself gives out. */
 #define ID_KERNEL (1ull << 63)
 #define ID_MARKER (1ull << 62)
+#define ID_DEVICE (1ull << 60)	/* of a device profile; bits 61 to 63 are 0 then */
 #define ID_RENEWED (1ull << 61) /* of the second and later runtimes under one pid */
 
 /* A runtime's tracking id: sequence below, core above. */

@@ -145,6 +145,12 @@ void ledger_add_process(struct ledger *g, const struct process *p)
 		{REC_C_MERGE_DEVICE_BACKWARD, p->invalid[1]},
 		{REC_C_MERGE_DEVICE_BEFORE_SUBMIT, p->invalid[2]},
 		{REC_C_MERGE_DEVICE_AFTER_COLLECTION, p->invalid[3]},
+		{REC_C_DEVICE_RECORDED, p->device.read + p->device.lost},
+		{REC_C_DEVICE_WRITTEN, p->device.written},
+		{REC_C_DEVICE_TOLD, p->device.told},
+		{REC_C_DEVICE_UNPAIRED, p->device.unpaired},
+		{REC_C_DEVICE_TIMELESS, p->device.timeless},
+		{REC_C_DEVICE_LOST, p->device.lost},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)

@@ -15,6 +15,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/record/blind.h"
+#include "runtime/record/device_rows.h"
 #include "runtime/record/held.h"
 #include "runtime/record/ingest.h"
 #include "runtime/record/ledger.h"
@@ -29,6 +30,7 @@ struct merger {
 	struct held held;
 	struct ingest ingest;
 	struct timeline timeline;
+	struct device_rows device;
 	struct output output;
 	struct merge_result *ret;
 	struct ledger capture;		     /* the stages before the merge */
@@ -117,13 +119,25 @@ static int find_clock(struct merger *m, const struct merge_frames *frames)
 	return 0;
 }
 
+/* Rows of device profiles come in between. */
+static int item_after_rows(void *ctx, const struct item *item)
+{
+	struct merger *m = ctx;
+	int rc = m->device.next < item->time ? device_rows_give(&m->device, item->time) : 0;
+
+	return rc < 0 ? rc : timeline_item(&m->timeline, item);
+}
+
 static int release(struct merger *m, uint64_t before)
 {
 	int rc;
 
 	if (before <= m->ingest.released)
 		return 0;
-	rc = held_release(&m->held, before, timeline_item, &m->timeline);
+	if (m->device.stream_count)
+		rc = held_release(&m->held, before, item_after_rows, m);
+	else
+		rc = held_release(&m->held, before, timeline_item, &m->timeline);
 	m->ingest.released = before;
 	return rc;
 }
@@ -155,6 +169,13 @@ static int take_frame(struct merger *m, const struct rec_frame *f, const uint8_t
 	}
 }
 
+/* A profile that is not whole is damage like any other. */
+static void add_bad_profiles(struct session *s)
+{
+	s->damage.bad_frames += s->profiles.bad;
+	s->damage.skipped_bytes += s->profiles.bad_bytes;
+}
+
 static int take_frames(struct merger *m, const struct merge_frames *frames)
 {
 	const struct rec_frame *f;
@@ -169,9 +190,16 @@ static int take_frames(struct merger *m, const struct merge_frames *frames)
 			return rc;
 	}
 	m->session.damage = frames->damage(frames->ctx);
+	add_bad_profiles(&m->session);
 	if (rc == 0)
 		rc = ingest_end(&m->ingest);
-	return rc < 0 ? rc : release(m, UINT64_MAX);
+	if (rc == 0)
+		rc = release(m, UINT64_MAX);
+	if (rc == 0)
+		rc = device_rows_give(&m->device, UINT64_MAX);
+	if (rc == 0)
+		device_rows_end(&m->device);
+	return rc;
 }
 
 /* ---- the end ------------------------------------------------------------------------------ */
@@ -231,7 +259,7 @@ static void fill_result(struct merger *m)
 	uint64_t device_runs = 0;
 
 	for (size_t i = 0; i < m->processes.count; i++)
-		device_runs += m->processes.list[i].device_runs;
+		device_runs += m->processes.list[i].device_runs - m->processes.list[i].device.runs;
 	ledger_add_invalid(&m->total, s);
 	for (uint32_t id = 0; id < REC_COUNTER_MAX; id++)
 		r->ledger[id] = (struct merge_ledger_row){id, m->total.value[id]};
@@ -282,6 +310,7 @@ static void done(struct merger *m)
 	for (size_t i = 0; i < m->processes.count; i++)
 		output_discard(&m->output, &m->processes.list[i]);
 	output_end(&m->output);
+	device_rows_free(&m->device);
 	ingest_free(&m->ingest);
 	held_free(&m->held);
 	timeline_free(&m->timeline);
@@ -289,8 +318,25 @@ static void done(struct merger *m)
 	session_free(&m->session);
 }
 
-int merge_frames(const struct merge_frames *frames, const char *name, const char *out_dir,
-	const struct merge_options *options, struct merge_result *ret, char **ret_error)
+static void run_began(
+	void *ctx, const struct item *start, uint32_t exec_id, uint32_t device_core, uint64_t mark)
+{
+	device_rows_run(ctx, start, exec_id, device_core, mark);
+}
+
+static int open_device(struct merger *m, struct rec_reader *reader)
+{
+	int rc = device_rows_open(&m->device, reader, &m->session, &m->processes, &m->timeline);
+
+	m->ingest.run = run_began;
+	m->ingest.run_ctx = &m->device;
+	return rc;
+}
+
+/* reader: where device profiles are, when their rows are wanted; else NULL. */
+static int merge_all(const struct merge_frames *frames, struct rec_reader *reader, const char *name,
+	const char *out_dir, const struct merge_options *options, struct merge_result *ret,
+	char **ret_error)
 {
 	struct merger m = {.ret = ret};
 	int rc;
@@ -303,6 +349,8 @@ int merge_frames(const struct merge_frames *frames, const char *name, const char
 	if (rc == -ENODATA)
 		output_fail(&m.output, rc,
 			"%s holds no clock snapshot, so no time in it can be told", name);
+	if (rc == 0 && reader)
+		rc = open_device(&m, reader);
 	if (rc == 0)
 		rc = take_frames(&m, frames);
 	if (rc == 0)
@@ -313,6 +361,12 @@ int merge_frames(const struct merge_frames *frames, const char *name, const char
 		output_fail(&m.output, rc, "interrupted");
 	done(&m);
 	return rc;
+}
+
+int merge_frames(const struct merge_frames *frames, const char *name, const char *out_dir,
+	const struct merge_options *options, struct merge_result *ret, char **ret_error)
+{
+	return merge_all(frames, NULL, name, out_dir, options, ret, ret_error);
 }
 
 static int reader_next(void *ctx, const struct rec_frame **ret_frame, const uint8_t **ret_payload)
@@ -346,9 +400,9 @@ int merge_recording(const char *rec_path, const char *out_dir, const struct merg
 	frames.ctx = reader;
 	in_work = rec_reader_in_work(reader);
 	rec_reader_cancel_by(reader, options->cancel);
-	rc = in_work && options->only_at_rest
-		     ? -EBUSY
-		     : merge_frames(&frames, rec_path, out_dir, options, ret, ret_error);
+	rc = in_work && options->only_at_rest ? -EBUSY
+					      : merge_all(&frames, options->device ? reader : NULL,
+							rec_path, out_dir, options, ret, ret_error);
 	ret->in_work = in_work;
 	rec_reader_close(reader);
 	return rc;

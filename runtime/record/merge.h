@@ -53,6 +53,7 @@ struct merge_options {
 	size_t held_bytes;	       /* memory for events that wait for their turn; 0: 256 MiB */
 	const struct merge_sink *sink; /* takes all output; out_dir is then NULL */
 	bool only_at_rest;	       /* refuse a recording that is still being written */
+	bool device; /* rows of the recording's device profiles (merge_recording alone) */
 };
 
 /* What was written for one process. */
@@ -64,6 +65,7 @@ struct merge_output {
 	uint64_t spans;				   /* of the runtime, whole */
 	uint64_t kernel_spans;			   /* whole */
 	uint64_t open_spans;			   /* of both: their end was not seen */
+	uint64_t device_spans;			   /* of device profiles, whole */
 };
 
 struct merge_ledger_row {

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/neuron_trace.pb-c.h"
 #include "runtime/base/file.h"
@@ -73,7 +74,9 @@ static int add_files(Ntff__NtraceInfo *m, struct parts *p, const struct out_prof
 	return 0;
 }
 
-static int add_ledger(Ntff__NtraceInfo *m, struct parts *p, const struct ledger *g)
+/* Without device profiles their stage is none. */
+static int add_ledger(
+	Ntff__NtraceInfo *m, struct parts *p, const struct ledger *g, const struct session *s)
 {
 	size_t n = 0;
 
@@ -83,6 +86,8 @@ static int add_ledger(Ntff__NtraceInfo *m, struct parts *p, const struct ledger 
 		const struct rec_counter_info *info = rec_counter_info(id);
 		Ntff__NtraceLedgerRow *r = &p->rows[n];
 
+		if (!s->profiles.asked && !strcmp(info->stage, "device"))
+			continue;
 		ntff__ntrace_ledger_row__init(r);
 		r->stage = text(info->stage);
 		r->counter = text(info->name);
@@ -300,10 +305,10 @@ int out_trace_info(const struct session *s, const struct process *process,
 	m.bytes_recorded = g->value[REC_C_AGENT_BYTES];
 	add_header(&m, s);
 	add_state(&m, &p, s);
-	add_blind(&m, &p, s, process->device_runs);
+	add_blind(&m, &p, s, process->device_runs - process->device.runs);
 	rc = add_files(&m, &p, profiles, profile_count);
 	if (rc == 0)
-		rc = add_ledger(&m, &p, g);
+		rc = add_ledger(&m, &p, g, s);
 	if (rc == 0)
 		rc = add_steps(&m, &p, &s->clock);
 	if (rc == 0)

@@ -341,6 +341,7 @@ int output_commit(
 		.spans = p->spans,
 		.open_spans = p->open_spans,
 		.kernel_spans = p->kernel_spans,
+		.device_spans = p->device.spans,
 	};
 	s->dir = NULL;
 	free_set(o, p);

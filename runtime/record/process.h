@@ -14,6 +14,13 @@
 
 struct file_set;
 
+/* Records of device profiles. */
+struct process_device {
+	uint64_t read, written, told, unpaired, timeless, lost;
+	uint64_t spans;
+	uint64_t runs; /* device runs that a profile looks into */
+};
+
 struct process {
 	uint32_t pid;		  /* 0: the REC_PROCESS of its source is lost */
 	uint64_t read;		  /* valid raw records */
@@ -26,7 +33,8 @@ struct process {
 	uint64_t invalid[ITEM_INVALID_KINDS];		 /* events of devices, by kind */
 	uint64_t corrected;				 /* times of devices */
 	uint64_t causality, causality_ns, causality_max; /* device runs moved to their submit */
-	uint64_t calls, markers;			 /* numbered so far */
+	uint64_t calls, markers, device_ids;		 /* numbered so far */
+	struct process_device device;			 /* from device profiles */
 	uint64_t last_time;				 /* of the newest record written */
 	uint64_t first_seen, last_seen; /* times of the oldest and the newest record; 0: none */
 	size_t next_step;		/* clock step that is still to be written */

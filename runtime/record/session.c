@@ -345,6 +345,16 @@ int session_take_name(
 		s, f->source, n.id, (const char *)payload + sizeof(n), f->size - sizeof(n), from);
 }
 
+/* Those with rows were found before this pass. */
+static int take_profile(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	(void)payload;
+	if (f->size < sizeof(struct rec_device_profile))
+		return session_invalid(s);
+	s->profiles.named++;
+	return 0;
+}
+
 static int take_end(struct session *s, const struct rec_frame *f, const uint8_t *payload)
 {
 	if (f->size < sizeof(s->end))
@@ -364,6 +374,7 @@ static int (*const takers[])(struct session *, const struct rec_frame *, const u
 	[REC_CPU] = take_cpu,
 	[REC_MEM] = take_mem,
 	[REC_END] = take_end,
+	[REC_DEVICE_PROFILE] = take_profile,
 };
 
 int session_frame(struct session *s, const struct rec_frame *f, const uint8_t *payload)

@@ -68,6 +68,18 @@ struct session_interval {
 	size_t at, size; /* of its messages in session.cpu */
 };
 
+#define SESSION_BAD_PROFILES 3u
+
+/* The device profiles that the recording names. */
+struct session_profiles {
+	bool asked;		 /* for their rows */
+	uint64_t named;		 /* by frames, each index once or not */
+	uint64_t found;		 /* those that were looked for, when they were asked for */
+	uint64_t bad, bad_bytes; /* of these, not whole */
+	char why[SESSION_BAD_PROFILES][160]; /* of the first of them */
+	uint64_t at_least;		     /* that lost more records than they say */
+};
+
 struct session {
 	struct rec_header header; /* empty when its frame is lost */
 	struct clock_map clock;
@@ -95,6 +107,7 @@ struct session {
 	struct rec_end end;  /* when has_end */
 	bool has_end, ended; /* ended: in order */
 	struct rec_damage damage;
+	struct session_profiles profiles;
 
 	struct map64 name_index, counter_index;
 	struct map64 runtimes;	       /* pid -> how many have announced themselves */

@@ -309,14 +309,19 @@ static bool on_thread(const struct item *i)
 	return i->tid && !(i->flags & (ITEM_HARDWARE | ITEM_MOVED));
 }
 
+static void note_seen(struct process *p, uint64_t time)
+{
+	if (p->first_seen == 0 || time < p->first_seen)
+		p->first_seen = time;
+	if (time > p->last_seen)
+		p->last_seen = time;
+}
+
 /* Writes a record, unless it is not wanted; either way so many raw records are done with. */
 static int write_event(struct timeline *t, struct process *p, const struct item *i,
 	const struct event_out *out, uint64_t records)
 {
-	if (p->first_seen == 0 || i->time < p->first_seen)
-		p->first_seen = i->time;
-	if (i->time > p->last_seen)
-		p->last_seen = i->time;
+	note_seen(p, i->time);
 	if (i->side == SIDE_KERNEL && t->encoder.kernel_events == MERGE_KERNEL_OFF) {
 		p->not_wanted += records;
 		return 0;
@@ -474,14 +479,31 @@ static int write_steps(struct timeline *t, struct process *p, uint64_t before)
 	return rc;
 }
 
+/* The process's file is there, and what comes before a time is in it. */
+static inline int begin_record(struct timeline *t, struct process *p, uint64_t time)
+{
+	int rc = p->files ? 0 : t->open(t->ctx, p);
+
+	if (rc == 0 && p->next_step < t->session->clock.step_count)
+		rc = write_steps(t, p, time);
+	return rc;
+}
+
+int timeline_reach(struct timeline *t, struct process *p, uint64_t time)
+{
+	int rc = begin_record(t, p, time);
+
+	note_seen(p, time);
+	p->last_time = time;
+	return rc;
+}
+
 int timeline_item(void *ctx, const struct item *i)
 {
 	struct timeline *t = ctx;
 	struct process *p = &t->processes->list[i->process];
-	int rc = p->files ? 0 : t->open(t->ctx, p);
+	int rc = begin_record(t, p, i->time);
 
-	if (rc == 0 && p->next_step < t->session->clock.step_count)
-		rc = write_steps(t, p, i->time);
 	if (rc < 0)
 		return rc;
 	if (i->kind == ITEM_START)

@@ -63,6 +63,9 @@ void timeline_free(struct timeline *t);
 
 /* The next item in order (a held_fn; ctx is the timeline).  0 or -errno. */
 int timeline_item(void *ctx, const struct item *item);
+/* Somebody else writes a record of the process at a time, in order of time as items come: what stands before
+ * it is written.  0 or -errno. */
+int timeline_reach(struct timeline *t, struct process *p, uint64_t time);
 /* What is left to be written of a process. */
 int timeline_end(struct timeline *t, struct process *p);
 

@@ -42,6 +42,22 @@ for r in tests/replay/recordings/v*; do
 	check "a whole cut of version ${r##*/v} gives the same events" $?
 done
 
+# Made by `build/bench/device_rows --write DIR 1200`: a device profile beside the segments.
+r=tests/replay/recordings/device
+rm -rf "$tmp/again" "$tmp/plain" "$tmp/rec"
+ntrace replay -q --device "$r" -o "$tmp/again" && sums "$tmp/again" | diff "$r/expected.sha256" -
+check "the expected files from a recording with a device profile" $?
+cp -r "$r" "$tmp/rec" && rm "$tmp/rec/device-000000.ntff"
+ntrace replay -q "$r" -o "$tmp/plain" && rm -rf "$tmp/again" && ntrace replay -q "$tmp/rec" -o "$tmp/again" &&
+	diff <(sums "$tmp/plain") <(sums "$tmp/again")
+check "without --device it does not matter whether the profile is there" $?
+rm -rf "$tmp/again"
+ntrace replay -q --device "$tmp/rec" -o "$tmp/again" 2>"$tmp/log"
+[ $? = 4 ] && cmp -s "$tmp"/plain/*/ntrace.pb "$tmp"/again/*/ntrace.pb
+check "a missing profile costs its rows, and is told" $?
+ntrace export -q --device "$r" -o "$tmp/device.pftrace" && ntrace verify "$tmp/device.pftrace" >"$tmp/log"
+check "its Perfetto file is sound" $?
+
 [ "$(id -u)" = 0 ] || skip_all root
 [ -r /sys/kernel/btf/vmlinux ] || skip_all "kernel BTF"
 [ -w /dev/fuse ] || skip_all /dev/fuse

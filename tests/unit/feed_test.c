@@ -275,7 +275,7 @@ TEST("feed: the sink ends a feed", "[feed]")
 TEST("feed: a feed can be cancelled", "[feed]")
 {
 	volatile sig_atomic_t cancel = 1;
-	struct feed_options options = {&cancel};
+	struct feed_options options = {.cancel = &cancel};
 	struct feed_sink sink = {0};
 	struct fixture fx;
 

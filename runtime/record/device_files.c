@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device_files.c - looks for frames of type DEVICE_PROFILE and for the files that they name.
+ *
+ * The frames stand at the end of a recording, the files must be there at its beginning.  So the frames are
+ * looked for beforehand, in the blocks that the footer has them in.
+ */
+#include "runtime/record/device_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "runtime/base/file.h"
+
+#define CHECK_BYTES (1u << 20) /* hashed at once, then given back */
+#define MAX_FILES 65536u
+
+/* ---- frames ------------------------------------------------------------------------------- */
+
+/* Runs of blocks with frames of the type, by the footer. */
+struct wanted {
+	const struct rec_index *entries;
+	uint32_t count, at;
+};
+
+static bool is_wanted(void *ctx, uint32_t segment, uint64_t offset)
+{
+	struct wanted *w = ctx;
+	const struct rec_index *e;
+
+	/* The entry that the block is in: the last one that does not begin behind it. */
+	while (w->at + 1 < w->count && (w->entries[w->at + 1].segment < segment ||
+					       (w->entries[w->at + 1].segment == segment &&
+						       w->entries[w->at + 1].offset <= offset)))
+		w->at++;
+	e = w->count ? &w->entries[w->at] : NULL;
+	return e && e->types >> REC_DEVICE_PROFILE & 1;
+}
+
+static int take_frame(struct device_files *d, const struct rec_frame *f, const uint8_t *payload)
+{
+	int rc;
+
+	if (f->type != REC_DEVICE_PROFILE || f->size < sizeof(*d->named) ||
+		d->named_count == MAX_FILES)
+		return 0;
+	rc = session_grow(&d->named, &d->named_cap, d->named_count + 1, sizeof(*d->named));
+	if (rc == 0)
+		memcpy(&d->named[d->named_count++], payload, sizeof(*d->named));
+	return rc;
+}
+
+static int find_frames(struct device_files *d, struct rec_reader *reader)
+{
+	const struct rec_footer_counter *counters;
+	struct rec_block *block = NULL;
+	struct rec_footer footer;
+	struct wanted wanted = {0};
+	const struct rec_frame *f;
+	const uint8_t *payload;
+	size_t size;
+	int rc = rec_reader_footer(reader, &block, &payload, &size);
+
+	if (rc == 0 && rec_footer_parse(payload, size, &footer, &counters, &wanted.entries) == 0)
+		wanted.count = footer.entries;
+	rec_reader_rewind(reader);
+	if (wanted.count)
+		rec_reader_set_filter(reader, is_wanted, &wanted);
+	while ((rc = rec_reader_next(reader, &f, &payload)) > 0) {
+		rc = take_frame(d, f, payload);
+		if (rc < 0)
+			break;
+	}
+	rec_reader_set_filter(reader, NULL, NULL);
+	rec_reader_rewind(reader);
+	rec_block_unref(block);
+	return rc < 0 ? rc : 0;
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+const uint8_t *device_files_passed(const uint8_t *from, const uint8_t *to)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t begin = ((uintptr_t)from + page - 1) & ~(page - 1);
+	uintptr_t end = (uintptr_t)to & ~(page - 1);
+
+	if (begin >= end)
+		return from;
+	madvise((void *)begin, end - begin, MADV_DONTNEED); /* if it cannot, the pages stay */
+	return (const uint8_t *)end;
+}
+
+static uint64_t check_of(const uint8_t *data, uint64_t size)
+{
+	XXH3_state_t *state = XXH3_createState();
+	uint64_t check = 0;
+
+	if (!state)
+		return 0;
+	XXH3_64bits_reset(state);
+	for (uint64_t at = 0; at < size; at += CHECK_BYTES) {
+		uint64_t n = size - at < CHECK_BYTES ? size - at : CHECK_BYTES;
+
+		XXH3_64bits_update(state, data + at, n);
+		device_files_passed(data + at, data + at + n);
+	}
+	check = XXH3_64bits_digest(state);
+	XXH3_freeState(state);
+	return check;
+}
+
+/* Opens what a frame names.  NULL, or what is wrong with it. */
+static const char *map_file(int dir_fd, struct device_file *f)
+{
+	_cleanup_close_ int fd = -1;
+	char name[32];
+	struct stat st;
+
+	snprintf(name, sizeof(name), REC_DEVICE_PROFILE_FORMAT, f->frame.index);
+	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ENOENT ? "missing" : "cannot be opened";
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return "no regular file";
+	if ((uint64_t)st.st_size != f->frame.bytes || st.st_size == 0)
+		return "damaged: it has another size than when it was recorded";
+	f->map = mmap(NULL, f->frame.bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (f->map == MAP_FAILED) {
+		f->map = NULL;
+		return "cannot be mapped";
+	}
+	if (check_of(f->map, f->frame.bytes) != f->frame.check)
+		return "damaged: it has another checksum than when it was recorded";
+	return NULL;
+}
+
+/* Says in the session what is wrong with a profile, and how many bytes of it are not looked at. */
+static void note(
+	struct session *s, const struct rec_device_profile *f, uint64_t bytes, const char *what)
+{
+	struct session_profiles *to = &s->profiles;
+	unsigned place = to->bad < SESSION_BAD_PROFILES ? (unsigned)to->bad : SESSION_BAD_PROFILES;
+
+	if (place < SESSION_BAD_PROFILES)
+		snprintf(to->why[place], sizeof(to->why[place]),
+			"device profile of pid %" PRIu32 " (" REC_DEVICE_PROFILE_FORMAT "): %s",
+			f->pid, f->index, what);
+	to->bad++;
+	to->bad_bytes += bytes;
+}
+
+static int open_file(struct device_file *f, int dir_fd, struct session *s)
+{
+	const char *wrong = map_file(dir_fd, f);
+	int rc = wrong ? -EBADMSG : ntff_profile_open(&f->profile, f->map, f->frame.bytes);
+
+	if (rc == -ENOMEM)
+		return rc;
+	device_files_passed(f->map, (const uint8_t *)f->map + (f->map ? f->frame.bytes : 0));
+	if (!wrong && (rc < 0 || f->profile.file.damage))
+		wrong = f->profile.file.damage ? f->profile.file.damage : "damaged";
+	else if (!wrong && f->profile.flaw_count)
+		wrong = f->profile.flaws[0].what;
+	if (wrong)
+		note(s, &f->frame, rc < 0 ? f->frame.bytes : 0, wrong);
+	return rc;
+}
+
+static void close_file(struct device_file *f)
+{
+	ntff_profile_close(&f->profile);
+	if (f->map)
+		munmap(f->map, f->frame.bytes);
+	f->map = NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct rec_device_profile *x = a, *y = b;
+
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+int device_files_open(struct device_files *d, struct rec_reader *reader, struct session *session)
+{
+	int rc = find_frames(d, reader);
+
+	session->profiles.asked = true;
+	if (rc < 0 || !d->named_count)
+		return rc;
+	d->list = calloc(d->named_count, sizeof(*d->list));
+	if (!d->list)
+		return -ENOMEM;
+	qsort(d->named, d->named_count, sizeof(*d->named), compare);
+	for (size_t i = 0; i < d->named_count; i++) {
+		struct device_file *f = &d->list[d->count];
+
+		if (i && d->named[i].index == d->named[i - 1].index)
+			continue; /* one file, one process */
+		*f = (struct device_file){.frame = d->named[i]};
+		session->profiles.found++;
+		rc = open_file(f, rec_reader_dir(reader), session);
+		if (rc == 0)
+			d->count++;
+		else
+			close_file(f);
+		if (rc == -ENOMEM)
+			return rc;
+	}
+	return 0;
+}
+
+void device_files_free(struct device_files *d)
+{
+	for (size_t i = 0; i < d->count; i++)
+		close_file(&d->list[i]);
+	free(d->list);
+	free(d->named);
+	*d = (struct device_files){0};
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device_files.h - the device profiles of a recording: found by the frames that name them, checked, mapped.
+ *
+ * A profile that is missing or damaged costs itself alone: it is noted in the session.
+ */
+#ifndef NTRACE_RECORD_DEVICE_FILES_H
+#define NTRACE_RECORD_DEVICE_FILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/record/ntff_records.h"
+#include "runtime/record/recording.h"
+#include "runtime/record/session.h"
+
+struct device_file {
+	struct rec_device_profile frame;
+	void *map;
+	struct ntff_profile profile;
+};
+
+struct device_files {
+	struct device_file *list; /* by their number; those that can be read */
+	size_t count;
+	struct rec_device_profile *named; /* while they are looked for: by frames */
+	size_t named_count, named_cap;
+};
+
+/*
+ * Looks for the frames, and rewinds the reader.  The footer says in which blocks they are; a recording without
+ * one is read through.  0 or -errno of reading, -ENOMEM; device_files_free in any case.
+ */
+int device_files_open(struct device_files *f, struct rec_reader *reader, struct session *session);
+void device_files_free(struct device_files *f);
+
+/* The kernel may take back memory of a mapping that was read; what lies before `to` is not read again.
+ * Returns where it begins now. */
+const uint8_t *device_files_passed(const uint8_t *from, const uint8_t *to);
+
+#endif
