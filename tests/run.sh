@@ -14,7 +14,7 @@ findings=$(realpath "$BUILD")/sanitizer
 rm -rf "$findings" && mkdir -p "$findings"
 export ASAN_OPTIONS="log_path=$findings/log${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 # (die_after_fork: a library with a thread of its own is forked by its tests.)
-export TSAN_OPTIONS="die_after_fork=0:log_path=$findings/log${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
+export TSAN_OPTIONS="die_after_fork=0:suppressions=$PWD/tests/tsan.supp:log_path=$findings/log${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
 export UBSAN_OPTIONS="log_path=$findings/log:print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
 
 # Which tests ran and how they ended, for the suite conformance, which judges the suites before it.

@@ -172,7 +172,7 @@ static int mem_buf_copy64(struct vdev_call *call, void *arg)
 		call, a->mem_handle, a->offset, a->buffer, a->size, a->copy_to_mem_handle);
 }
 
-static int fill(
+static int fill_memory(
 	struct vdev_call *call, uint64_t handle, uint64_t offset, uint64_t size, uint32_t value)
 {
 	_cleanup_memory_ struct vdev_memory *memory =
@@ -189,14 +189,14 @@ static int mem_set(struct vdev_call *call, void *arg)
 {
 	const struct neuron_memset *a = arg;
 
-	return fill(call, a->mem_handle, a->offset, a->size, a->value);
+	return fill_memory(call, a->mem_handle, a->offset, a->size, a->value);
 }
 
 static int mem_set64(struct vdev_call *call, void *arg)
 {
 	const struct neuron_memset64 *a = arg;
 
-	return fill(call, a->mem_handle, a->offset, a->size, a->value);
+	return fill_memory(call, a->mem_handle, a->offset, a->size, a->value);
 }
 
 /* ---- scrub: done when START returns ------------------------------------------------------ */

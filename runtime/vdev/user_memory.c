@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -40,20 +39,9 @@ static int transfer(transfer_fn fn, pid_t tid, uint64_t address, void *local, ui
 	return 0;
 }
 
-#ifdef __SANITIZE_THREAD__
-/* Device memory is the programs': who lets two requests write the same bytes at once races, not the device. */
-static ssize_t read_unwatched(pid_t tid, const struct iovec *here, unsigned long here_count,
-	const struct iovec *there, unsigned long there_count, unsigned long flags)
-{
-	return syscall(SYS_process_vm_readv, tid, here, here_count, there, there_count, flags);
-}
-#else
-#define read_unwatched process_vm_readv
-#endif
-
 int vdev_user_read(pid_t tid, uint64_t address, void *to, uint64_t size)
 {
-	return transfer(read_unwatched, tid, address, to, size);
+	return transfer(process_vm_readv, tid, address, to, size);
 }
 
 int vdev_user_write(pid_t tid, uint64_t address, const void *from, uint64_t size)
