@@ -234,8 +234,11 @@ const Ntff__ExecutionInfo *ntff_run_of(const struct ntff_core *core, const struc
 {
 	const struct ntff_era *e = &core->eras[item->era];
 	uint32_t low = 0, high = e->run_count;
-	const Ntff__ExecutionInfo **runs = core->runs + e->first_run, *run;
+	const Ntff__ExecutionInfo **runs, *run;
 
+	if (e->run_count == 0)
+		return NULL;
+	runs = core->runs + e->first_run;
 	/* The first run that begins after the item; at the very time of a moment, it is the one before. */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
