@@ -281,6 +281,9 @@ $(BUILD)/tests/fuzz/vdev_program $(BUILD)/tests/libfuzzer/vdev_program: $(call o
 	arithmetic.c core_faults.c core_marks.c device.c device_clock.c exec.c launch_run.c meeting.c \
 	memory.c program.c rings.c rules.c schedule.c shapes.c))
 
+$(BUILD)/tests/fuzz/notification $(BUILD)/tests/libfuzzer/notification: \
+	$(call obj,runtime/device/notify.c runtime/profile/profile_ring.c)
+
 $(BUILD)/tests/fuzz/%: $(call obj,tests/fuzz/replay_main.c) $(BUILD)/obj/tests/fuzz/%_fuzz.o $(FUZZ_O)
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CC) -o $@ $^ $(LDFLAGS_ALL) $(FUZZ_LIBS)

@@ -116,24 +116,29 @@ bool notify_has(const struct notify_ring *r)
 	return phase_of(r, r->at) == r->phase || overrun(r);
 }
 
-/* Records of one lap, from `at` on. */
+/* Records of one lap, from `at` on.  What is counted stays in registers: this is where the time goes. */
 static uint32_t copy_lap(const struct notify_ring *r, uint32_t at, bool phase,
 	struct notification *to, uint32_t max, struct notify_batch *b)
 {
-	uint64_t want = phase ? PHASE_BIT : 0, words[2];
-	uint32_t n = 0;
+	const _Atomic uint64_t *from = (const _Atomic uint64_t *)r->memory + 2ull * at;
+	uint64_t want = phase ? PHASE_BIT : 0, head = 0, words[2] = {0};
+	uint32_t n = 0, gaps = 0, overs = 0;
 
 	for (; n < max; n++) {
-		words[0] = load_word(r, at + n, 0);
-		if ((words[0] & PHASE_BIT) != want)
+		head = atomic_load_explicit(&from[2ull * n], memory_order_acquire);
+		if ((head & PHASE_BIT) != want)
 			break;
-		words[1] = load_word(r, at + n, 1);
-		b->gaps += (words[0] & GAP_BIT) != 0;
-		b->overs += (words[0] & OVER_BIT) != 0;
-		memcpy(b->last, words, sizeof(words));
+		words[0] = head;
+		words[1] = atomic_load_explicit(&from[2ull * n + 1], memory_order_acquire);
+		gaps += (head & GAP_BIT) != 0;
+		overs += (head & OVER_BIT) != 0;
 		if (to)
 			memcpy(to + n, words, sizeof(words));
 	}
+	if (n)
+		memcpy(b->last, words, sizeof(words));
+	b->gaps += gaps;
+	b->overs += overs;
 	return n;
 }
 

@@ -311,7 +311,7 @@ static int deaf_threads(void)
 		snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
 		f = *e->d_name == '.' ? NULL : fopen(path, "r");
 		while (f && fgets(line, sizeof(line), f))
-			deaf += strncmp(line, "SigBlk:\tfffffffe7ffb", 20) == 0;
+			deaf += strncmp(line, "SigBlk:\tffffff", 14) == 0;
 		if (f)
 			fclose(f);
 	}
