@@ -43,7 +43,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->command = state->argv + state->next;
 		return 0;
 	case OPT_DEVICE:
-		a->recorder.capture.device_profiles = true;
+		a->recorder.capture.device_profiles = a->recorder.merge.device = true;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "no command given");

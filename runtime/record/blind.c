@@ -156,6 +156,11 @@ static void about_profiles(struct lines *s, const struct session *l)
 	if (p->bad > SESSION_BAD_PROFILES)
 		add(s, "%" PRIu64 " device profiles more that are missing or damaged",
 			p->bad - SESSION_BAD_PROFILES);
+	for (uint64_t i = 0; i < p->absent && i < SESSION_BAD_PROFILES; i++)
+		add(s, "device profile of pid %" PRIu32 ": missing", p->absent_pids[i]);
+	if (p->absent > SESSION_BAD_PROFILES)
+		add(s, "device profiles of %" PRIu64 " processes more: missing",
+			p->absent - SESSION_BAD_PROFILES);
 	if (p->asked && p->named && !p->found)
 		add(s, "device profiles: the footer of the recording does not lead to them");
 	if (p->at_least)

@@ -54,9 +54,11 @@ static int take_frame(struct device_files *d, const struct rec_frame *f, const u
 		d->named_count == MAX_FILES)
 		return 0;
 	rc = session_grow(&d->named, &d->named_cap, d->named_count + 1, sizeof(*d->named));
-	if (rc == 0)
-		memcpy(&d->named[d->named_count++], payload, sizeof(*d->named));
-	return rc;
+	if (rc < 0)
+		return rc;
+	memcpy(&d->named[d->named_count], payload, sizeof(*d->named));
+	d->named_count += d->named[d->named_count].index != REC_DEVICE_PROFILE_NONE;
+	return 0;
 }
 
 static int find_frames(struct device_files *d, struct rec_reader *reader)

@@ -348,10 +348,19 @@ int session_take_name(
 /* Those with rows were found before this pass. */
 static int take_profile(struct session *s, const struct rec_frame *f, const uint8_t *payload)
 {
-	(void)payload;
-	if (f->size < sizeof(struct rec_device_profile))
+	struct session_profiles *to = &s->profiles;
+	struct rec_device_profile p;
+
+	if (f->size < sizeof(p))
 		return session_invalid(s);
-	s->profiles.named++;
+	memcpy(&p, payload, sizeof(p));
+	if (p.index != REC_DEVICE_PROFILE_NONE) {
+		to->named++;
+		return 0;
+	}
+	if (to->absent < SESSION_BAD_PROFILES)
+		to->absent_pids[to->absent] = p.pid;
+	to->absent++;
 	return 0;
 }
 

@@ -78,6 +78,9 @@ struct session_profiles {
 	uint64_t bad, bad_bytes; /* of these, not whole */
 	char why[SESSION_BAD_PROFILES][160]; /* of the first of them */
 	uint64_t at_least;		     /* that lost more records than they say */
+	/* Processes that left none, or not all. */
+	uint64_t absent;
+	uint32_t absent_pids[SESSION_BAD_PROFILES]; /* the first of them */
 };
 
 struct session {
