@@ -60,11 +60,10 @@ struct ntff_core *ntff_core_of(const struct ntff_profile *p, uint32_t nd_idx, ui
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		struct ntff_core *c = &p->cores[middle];
-		int order = compare(ntff_core_key(c->nd_idx, c->nc_idx), key);
+		int order = compare(p->core_keys[middle], key);
 
 		if (order == 0)
-			return c;
+			return &p->cores[middle];
 		if (order < 0)
 			low = middle + 1;
 		else

@@ -237,35 +237,40 @@ static int find_cores(struct ntff_profile *p, const struct blobs *b)
 	for (size_t i = 0; i < keys.count; i++)
 		p->cores[p->core_count++] = (struct ntff_core){
 			.nd_idx = (uint32_t)(keys.list[i] >> 32), .nc_idx = (uint32_t)keys.list[i]};
+	p->core_keys = keys.list;
+	keys.list = NULL;
 	return 0;
 }
 
 /* Streams by core, each core's as in the message. */
-static int list_streams(struct ntff_profile *p, const struct blobs *b)
+static int list_streams(struct ntff_profile *p, struct blobs *b)
 {
 	uint32_t next = 0;
 
 	p->streams = calloc(b->count + 1, sizeof(*p->streams));
 	if (!p->streams)
 		return -ENOMEM;
-	for (size_t i = 0; i < b->count; i++)
-		if (b->list[i].trace && b->list[i].usable)
-			ntff_core_of(p, b->list[i].trace->nd_idx, b->list[i].trace->nc_idx)
-				->stream_count++;
+	for (size_t i = 0; i < b->count; i++) {
+		struct blob *x = &b->list[i];
+		struct ntff_core *c;
+
+		x->usable = x->usable && x->trace;
+		if (!x->usable)
+			continue;
+		c = ntff_core_of(p, x->trace->nd_idx, x->trace->nc_idx);
+		x->stream.core = (uint32_t)(c - p->cores);
+		c->stream_count++;
+	}
 	for (uint32_t i = 0; i < p->core_count; i++) {
 		p->cores[i].first_stream = next;
 		next += p->cores[i].stream_count;
 		p->cores[i].stream_count = 0;
 	}
 	for (size_t i = 0; i < b->count; i++) {
-		struct ntff_core *c;
+		struct ntff_core *c = &p->cores[b->list[i].stream.core];
 
-		if (!b->list[i].trace || !b->list[i].usable)
-			continue;
-		c = ntff_core_of(p, b->list[i].trace->nd_idx, b->list[i].trace->nc_idx);
-		struct ntff_stream *s = &p->streams[c->first_stream + c->stream_count++];
-		*s = b->list[i].stream;
-		s->core = (uint32_t)(c - p->cores);
+		if (b->list[i].usable)
+			p->streams[c->first_stream + c->stream_count++] = b->list[i].stream;
 	}
 	p->stream_count = next;
 	return 0;
@@ -303,6 +308,7 @@ int ntff_profile_open(struct ntff_profile *ret, const void *data, size_t size)
 void ntff_profile_close(struct ntff_profile *p)
 {
 	free(p->cores);
+	free(p->core_keys);
 	free(p->streams);
 	free(p->names);
 	free(p->points);

@@ -74,6 +74,7 @@ struct ntff_profile {
 	Ntff__NtffInfo *info;
 	struct ntff_core *cores;     /* ascending by nd_idx, nc_idx */
 	struct ntff_stream *streams; /* of cores in their order, each as in the message */
+	uint64_t *core_keys;	     /* nd_idx << 32 | nc_idx of each */
 	uint32_t core_count, stream_count;
 	struct ntff_flaw flaws[NTFF_MAX_FLAWS];
 	uint64_t flaw_count;

@@ -27,6 +27,8 @@ rows() {
 	dump        text   20 67   ntrace dump $files/ntrace.pb
 	dump-text   text   5 149   ntrace dump --text $files/ntrace.pb
 	dump-info   text   40 7    ntrace dump $files/trace_info.pb
+	dump-ntff   text   60 7    ntrace dump $TOP/tests/unit/golden/sample.ntff
+	dump-ntff-t text   60 7    ntrace dump --text $TOP/tests/unit/golden/sample.ntff
 	diff        text   40 7    ntrace diff $merged $merged
 	diff-other  text   10 17   ntrace diff --json --ignore-times $merged $other
 	summary     text   40 7    ntrace summary $merged
@@ -45,7 +47,7 @@ trap 'rm -rf "$tmp"' EXIT
 dir=$tmp/dir out=$tmp/dir/out
 rec=$TOP/tests/replay/recordings/v2 old=$TOP/tests/replay/recordings/v1 merged=$tmp/merged other=$tmp/other
 perfetto=$tmp/trace.pftrace
-export perfetto rec old merged other out BUILD
+export perfetto rec old merged other out BUILD TOP
 # Leaks change the exit code; the preload library comes before the sanitizer's.
 export ASAN_OPTIONS=verify_asan_link_order=0:exitcode=99:detect_leaks=1 UBSAN_OPTIONS=exitcode=99
 
