@@ -50,12 +50,13 @@ void notify_attach(struct notify_ring *r, void *memory, uint64_t bytes)
 	while (r->at < r->count && phase_of(r, r->at) == first)
 		r->at++;
 	r->phase = first;
-	r->from_start = load_word(r, 0, 0) == 0 && load_word(r, 0, 1) == 0;
 	r->read = r->told = 0;
 	if (r->at == r->count) { /* no lap yet, or exactly at the end of one */
 		r->at = 0;
 		r->phase = !first;
 	}
+	r->from_start =
+		r->at == 0 && r->phase && load_word(r, 0, 0) == 0 && load_word(r, 0, 1) == 0;
 	r->doubt = false;
 	remember(r);
 }

@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "runtime/device/simulate.h"
+#include "runtime/exec/ring_memory.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/exec_trace.h"
@@ -132,6 +133,8 @@ static NRT_STATUS open_rings(struct nrt_model *m)
 		rc = device_rings_open(runtime_get()->devices, m->core + p);
 	if (rc < 0)
 		log_error(TAG, "Notification rings of nc %u: %s", m->nc, device_strerror(rc));
+	else
+		ring_memory_add(m->nc, m->core, m->place.parts);
 	return status_from_errno(rc);
 }
 

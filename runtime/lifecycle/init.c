@@ -17,6 +17,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/exec/memory_table.h"
 #include "runtime/exec/object.h"
+#include "runtime/exec/ring_memory.h"
 #include "runtime/exec/schedule.h"
 #include "runtime/lifecycle/info.h"
 #include "runtime/lifecycle/version.h"
@@ -331,6 +332,7 @@ static void unload_models(struct runtime *r)
 	object_retire_all(OBJECT_MODEL);
 	object_retire_all(OBJECT_SET);
 	object_retire_all(OBJECT_TENSOR);
+	ring_memory_forget();
 	memory_table_reset_peaks();
 }
 

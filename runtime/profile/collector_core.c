@@ -108,7 +108,7 @@ static void unmap(struct collector_ring *r)
 static void reopen(const struct device_system *s, struct collector_ring *r, uint32_t written)
 {
 	r->lost += r->reader.lost + written;
-	r->vague += r->reader.vague + 1;
+	r->vague += r->reader.vague + r->reader.doubts + 1;
 	unmap(r);
 	r->reader = (struct profile_ring){0};
 	(void)open_memory(s, r);

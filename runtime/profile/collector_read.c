@@ -48,7 +48,7 @@ static struct ring_place ring_now(struct collector_ring *r)
 	now = (struct ring_place){
 		.place = pieces_now(&r->records),
 		.lost = r->lost + r->reader.lost,
-		.vague = r->vague + r->reader.vague + r->reader.unsure,
+		.vague = r->vague + r->reader.vague + r->reader.doubts,
 		.dropped = r->dropped,
 	};
 	pthread_mutex_unlock(&r->lock);

@@ -28,7 +28,7 @@ static void hear_drops(struct profile_ring *p, uint32_t dropped)
 
 	p->drops += (uint32_t)(dropped - p->drops_low);
 	p->drops_low = dropped;
-	p->unsure = false;
+	p->doubts = 0;
 	if (p->drops > known)
 		p->lost += p->drops - known;
 }
@@ -37,8 +37,7 @@ static void hear_drops(struct profile_ring *p, uint32_t dropped)
  * not been told of. */
 static void count_overs(struct profile_ring *p, uint32_t overs)
 {
-	if (overs && !p->heard)
-		p->unsure = true;
+	p->doubts += overs && !p->heard;
 }
 
 static void count_gaps(struct profile_ring *p, uint32_t gaps)
@@ -49,7 +48,7 @@ static void count_gaps(struct profile_ring *p, uint32_t gaps)
 	if (p->gaps <= known)
 		return;
 	p->lost += p->gaps - known;
-	p->unsure = true;
+	p->doubts += !p->heard;
 }
 
 void profile_ring_open(struct profile_ring *p, void *memory, uint64_t bytes,

@@ -32,9 +32,10 @@ struct profile_ring_device {
 struct profile_ring {
 	struct notify_ring ring;
 	struct profile_ring_device device;
-	uint64_t lost;	    /* so far */
-	uint64_t vague;	    /* how often no more than the least number was known */
-	bool unsure;	    /* records spoke of losses since the device was asked last */
+	uint64_t lost;	/* so far */
+	uint64_t vague; /* how often no more than the least number was known */
+	uint64_t
+		doubts; /* how often records spoke of losses to a reader that has no word of the device */
 	uint64_t gaps;	    /* records that said that some before them were dropped */
 	uint64_t drops;	    /* how many were, as the device says */
 	uint32_t drops_low; /* as it said last */

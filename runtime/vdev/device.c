@@ -206,7 +206,7 @@ void vdev_end_ring(struct vdev_device *device, unsigned core, uint64_t number)
 	struct vdev_ring *ring = vdev_rings_find(&c->rings, number);
 	uint64_t type = number % 128 / 16, engine = number % 16, *handle;
 
-	if (!ring)
+	if (!ring || type >= VDEV_NQ_TYPES)
 		return;
 	pthread_mutex_lock(&device->lock);
 	handle = number >= 128 ? &device->top_sp_nq[core][type][engine]

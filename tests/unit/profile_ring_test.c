@@ -181,7 +181,7 @@ static bool account_holds(const struct bench *b)
 	uint64_t sum = b->taken + b->reader.lost, all = b->tried - b->from;
 
 	if (!b->no_head)
-		return sum == all && b->reader.vague == 0 && !b->reader.unsure;
+		return sum == all && b->reader.vague == 0 && b->reader.doubts == 0;
 	return sum == all || (sum < all && (b->reader.vague > 0 || b->full == VDEV_RING_DROP));
 }
 

@@ -289,6 +289,82 @@ TEST("vdev ring: positions written to registers, and acknowledged runs, count as
 	CHECK_EQ(write_position(fd, 9, 0, 0), 0); /* no such register: forgotten */
 }
 
+/* The word of a register. */
+static uint32_t read_word(int fd, uint64_t address)
+{
+	uint32_t word = 4711;
+	struct neuron_bar_rw read = {
+		.address = (uintptr_t)&address, .data = (uintptr_t)&word, .count = 1};
+
+	CHECK_EQ(vdev_call(fd, NEURON_IOCTL_BAR_READ, &read), 0);
+	return word;
+}
+
+static void check_registers(const char *head, uint32_t want_written, uint32_t want_dropped)
+{
+	const uint64_t runs = VDEV_RING_NUMBER(0, VDEV_NQ_TYPE_NOTIFY, 4);
+	_run_ struct vdev_run run = {0};
+	_cleanup_close_ int fd = -1;
+	_client_ struct vdev_client c = {0};
+
+	REQUIRE(vdev_run_start(
+		&run, (const char *[]){"--ring-full", "drop", "--ring-head", head, NULL}));
+	fd = vdev_open(&run, 0, O_RDWR);
+	REQUIRE(fd >= 0);
+	REQUIRE_EQ(vdev_client_open(&c, &run, fd, 0, 4 * sizeof(struct notification)), 0);
+	REQUIRE_EQ(vdev_client_load(&c, NULL, 0, NULL, 0), 0);
+	for (uint32_t n = 0; n < 5; n++)
+		REQUIRE_EQ(vdev_client_launch(&c, n), 0);
+	REQUIRE(vdev_wait_stat(&run, "ring_drops", 6));
+	CHECK_EQ(read_word(fd, VDEV_BAR_RING_READ(0, runs)), want_written);
+	CHECK_EQ(read_word(fd, VDEV_BAR_RING_DROPPED(0, runs)), want_dropped);
+	CHECK_EQ(read_word(fd, VDEV_BAR_RING_END(0, runs)), 0);
+}
+
+TEST("vdev ring: registers say what was written and dropped, or nothing", "[vdev]")
+{
+	NEED_VDEV();
+	check_registers("count", 4, 6);
+	check_registers("none", 0, 0);
+}
+
+TEST("vdev ring: one that is ended gets no more records and gives its memory back", "[vdev]")
+{
+	NEED_VDEV();
+	static const struct neuron_notifications_init_v2 trace = {
+		.nq_type = VDEV_NQ_TYPE_TRACE, .size = 4096};
+	static const struct vdev_instruction list[] = {{UNORDERED, .duration_ps = 1000}};
+	const uint64_t number = VDEV_RING_NUMBER(0, VDEV_NQ_TYPE_TRACE, 0);
+	uint64_t address = VDEV_BAR_RING_END(0, number);
+	uint32_t word = 0;
+	struct neuron_bar_rw end_it = {
+		.address = (uintptr_t)&address, .data = (uintptr_t)&word, .count = 1};
+	_run_ struct vdev_run run = {0};
+	_cleanup_close_ int fd = -1;
+	_client_ struct vdev_client c = {0};
+	_notes_ struct vdev_notes first = {0}, second = {0};
+	struct notification start, end;
+	long long allocated;
+
+	REQUIRE(vdev_run_start(&run, NULL));
+	fd = vdev_open(&run, 0, O_RDWR);
+	REQUIRE(fd >= 0);
+	REQUIRE_EQ(vdev_client_open(&c, &run, fd, 0, 4096), 0);
+	REQUIRE_EQ(vdev_client_load(&c, list, 1, NULL, 0), 0);
+	allocated = vdev_stat(&run, "allocated_bytes");
+	REQUIRE_EQ(vdev_notes_open(&first, &run, fd, 0, &trace), 0);
+	REQUIRE(vdev_client_run(&c, 1, &start, &end));
+	CHECK_EQ(read_word(fd, VDEV_BAR_RING_READ(0, number)), 2);
+	CHECK_EQ(vdev_call(fd, NEURON_IOCTL_BAR_WRITE, &end_it), 0);
+	CHECK_EQ(vdev_stat(&run, "allocated_bytes"), allocated);
+	REQUIRE(vdev_client_run(&c, 2, &start, &end));
+	CHECK_EQ(read_word(fd, VDEV_BAR_RING_READ(0, number)), 0);
+	CHECK_EQ(first.ring[2].timestamp_ps, 0);
+	REQUIRE_EQ(vdev_notes_open(&second, &run, fd, 0, &trace), 0); /* a fresh one */
+	REQUIRE(vdev_client_run(&c, 3, &start, &end));
+	CHECK_EQ(read_word(fd, VDEV_BAR_RING_READ(0, number)), 2);
+}
+
 TEST("vdev ring: a run fails with 1204 where a record must not be lost", "[vdev]")
 {
 	NEED_VDEV();
