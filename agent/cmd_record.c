@@ -165,6 +165,20 @@ static void say_stopped(const char *why)
 	agent_message("record: %s; the command runs on without being recorded", why);
 }
 
+/* What was captured is merged; the exit code. */
+static int finish(const struct recorder *r, const struct capture_result *cap)
+{
+	enum recorder_end end = recorder_merge(r, cap->rec_path);
+
+	if (cap->profiles_failed)
+		agent_message("record: %u device profile%s could not be taken into %s: %s; BLIND "
+			      "names the processes",
+			cap->profiles_failed, cap->profiles_failed == 1 ? "" : "s", cap->rec_path,
+			strerror(-cap->profile_error));
+	return end != RECORDER_GOOD || cap->profiles_failed ? EXIT_RECORD_FAILED
+							    : command_status(cap->wait_status);
+}
+
 int cmd_record(int argc, char **argv)
 {
 	struct record_args a = {.recorder = {.name = "record", .nothing = "run"}};
@@ -183,10 +197,8 @@ int cmd_record(int argc, char **argv)
 	r->merge.cancel = interrupt_arm(); /* until here a signal is the command's or ends us */
 	if (rc < 0)
 		rc = explain_capture(&cap, r->dir, a.command[0]);
-	else if (recorder_merge(r, cap.rec_path) != RECORDER_GOOD)
-		rc = EXIT_RECORD_FAILED;
 	else
-		rc = command_status(cap.wait_status);
+		rc = finish(r, &cap);
 	capture_result_free(&cap);
 	recorder_close(r);
 	return rc;

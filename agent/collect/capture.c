@@ -352,6 +352,8 @@ static int finish(struct capture *c)
 		rc = put_watermarks(c);
 	if (rc == 0)
 		rc = profiles_collect(&c->profiles, c->ret->rec_path, c->rec);
+	c->ret->profiles_failed = c->profiles.failed;
+	c->ret->profile_error = c->profiles.error;
 	if (rc == 0)
 		rc = capture_put(c, REC_END, REC_SOURCE_RECORDER, &end, sizeof(end));
 	return rc < 0 ? rc : rec_writer_flush(c->rec);

@@ -57,7 +57,9 @@ struct capture_result {
 	int wait_status; /* of the command, -1 if unknown */
 	char *rec_path;	 /* to be freed */
 	uint64_t rec_bytes;
-	char why[512]; /* a line for the user when error < 0 */
+	unsigned profiles_failed; /* device profiles that could not be taken into the recording */
+	int profile_error;	  /* why the last of them: -errno */
+	char why[512];		  /* a line for the user when error < 0 */
 };
 
 /* argv: NULL with targets.  0 or -errno, the same as ret->error. */

@@ -42,7 +42,7 @@ int profiles_open(struct profiles *p, const char *rec_path)
 	_cleanup_free_ char *absolute = realpath(rec_path, NULL);
 	char *dir = NULL;
 
-	p->dir = NULL;
+	*p = (struct profiles){0};
 	if (!absolute)
 		return -errno;
 	if (asprintf(&dir, "%s/" PROFILES_DIR, absolute) < 0)
@@ -164,7 +164,20 @@ static int take_file(DIR *d, int rec_fd, const struct entry *e, struct rec_devic
 	return renameat(dirfd(d), from, rec_fd, to) < 0 ? -errno : 0;
 }
 
-static int collect(DIR *d, int rec_fd, const struct entries *s, struct rec_writer *rec)
+static bool take(struct profiles *p, DIR *d, int rec_fd, const struct entry *e,
+	struct rec_device_profile *frame)
+{
+	int rc = take_file(d, rec_fd, e, frame);
+
+	if (rc < 0 && rc != -EINVAL && rc != -ENOENT) {
+		p->failed++;
+		p->error = rc;
+	}
+	return rc == 0;
+}
+
+static int collect(struct profiles *profiles, DIR *d, int rec_fd, const struct entries *s,
+	struct rec_writer *rec)
 {
 	uint32_t index = 0;
 	int missing = 0; /* the process of which that was said */
@@ -172,7 +185,7 @@ static int collect(DIR *d, int rec_fd, const struct entries *s, struct rec_write
 	for (size_t i = 0; i < s->count; i++) {
 		const struct entry *e = &s->list[i];
 		struct rec_device_profile p = {.index = index, .pid = (uint32_t)e->pid};
-		bool taken = !e->is_mark && take_file(d, rec_fd, e, &p) == 0;
+		bool taken = !e->is_mark && take(profiles, d, rec_fd, e, &p);
 		int rc;
 
 		if (!taken && missing == e->pid)
@@ -203,7 +216,7 @@ int profiles_collect(struct profiles *p, const char *rec_path, struct rec_writer
 	d = opendir(p->dir);
 	rc = rec_fd < 0 || !d ? -errno : list_entries(d, &s);
 	if (rc == 0)
-		rc = collect(d, rec_fd, &s, rec);
+		rc = collect(p, d, rec_fd, &s, rec);
 	if (d)
 		closedir(d);
 	free(s.list);

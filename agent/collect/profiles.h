@@ -15,14 +15,17 @@
 #define PROFILES_DIR "device-profiles" /* in the directory of the recording */
 
 struct profiles {
-	char *dir; /* absolute; NULL: there is none */
+	char *dir;	 /* absolute; NULL: there is none */
+	unsigned failed; /* profiles that were there and could not be taken */
+	int error;	 /* why the last of them: -errno */
 };
 
 /* Makes the directory.  0 or -errno, and then there is none. */
 int profiles_open(struct profiles *p, const char *rec_path);
 
 /* Moves what came into the recording, in the order of pid, core and number, and writes the frames.  0 or -errno of the
- * writer.  A file that cannot be read counts as missing. */
+ * writer.  A file that cannot be taken counts as missing; it is in p->failed when that is not its
+ * maker's doing. */
 int profiles_collect(struct profiles *p, const char *rec_path, struct rec_writer *rec);
 
 /* Removes the directory and all in it.  Harmless when there is none. */

@@ -20,13 +20,15 @@ int device_sum_open(int dir_fd, const char *name)
 {
 	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
+	int error;
 
 	if (fd < 0)
 		return errno == ELOOP ? -EINVAL : -errno;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+	error = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+	if (error == 0)
 		return fd;
 	close(fd);
-	return -EINVAL;
+	return error;
 }
 
 /* to_fd: gets what was read; -1: nobody. */

@@ -33,7 +33,7 @@ struct cutter {
 	const struct rec_cut_options *o;
 	struct rec_cut_result *ret;
 	struct rec_writer *w;
-	struct cut_output *out;
+	struct cut_output out;
 	struct rec_reader *reader;
 	struct span_set spans; /* those that reach over an end of the time */
 	uint32_t *pids;	       /* of sources; 0: unknown */
@@ -556,7 +556,7 @@ static int cut_profile(struct cutter *c, const struct rec_frame *f, const uint8_
 	if (limited)
 		return 0;
 	if (p.index != REC_DEVICE_PROFILE_NONE) {
-		rc = cut_output_profile(c->out, rec_reader_dir(c->reader), &p);
+		rc = cut_output_profile(&c->out, rec_reader_dir(c->reader), &p);
 		c->ret->profiles_bad += device_sum_damaged(rc);
 		c->ret->profiles_kept += rc == 0;
 	}
@@ -609,13 +609,11 @@ static bool chooses(const struct cutter *c)
 
 static int write_cut(struct cutter *c, struct rec_reader *r, const char *out_path)
 {
-	struct cut_output out;
-	int rc = cut_output_open(&out, out_path);
+	int rc = cut_output_open(&c->out, out_path);
 
 	if (rc < 0)
 		return rc;
-	c->w = out.writer;
-	c->out = &out;
+	c->w = c->out.writer;
 	c->reader = r;
 	rc = copy_frames(c, r);
 	c->ret->left_out = c->seen - c->ret->kept;
@@ -624,7 +622,7 @@ static int write_cut(struct cutter *c, struct rec_reader *r, const char *out_pat
 	if (rc == 0)
 		rc = rec_writer_flush(c->w);
 	c->ret->bytes = rec_writer_bytes(c->w);
-	return cut_output_close(&out, rc);
+	return cut_output_close(&c->out, rc);
 }
 
 int rec_cut(const char *path, const char *out_path, const struct rec_cut_options *options,

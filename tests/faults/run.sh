@@ -38,6 +38,7 @@ rows() {
 	export-rec  tree   10 17   ntrace export -q -o $out $rec
 	verify-file text   40 7    ntrace verify $perfetto
 	record      trace  20 13   ntrace record -q --strict -o $out -- $BUILD/workloads/inference --executions 2
+	record-dev  trace  3 97    ntrace record -q --strict --device -o $out -- $BUILD/workloads/inference --executions 2
 	END
 }
 
