@@ -65,6 +65,7 @@ struct attr_row {
 static const struct attr_row attr_rows[] = {
 	{"address", OBJECT, CANON_ADDRESS},
 	{"cpu_timestamp_ns", REAL_TIME, 0},
+	{"device_ps", CLOCK_OF_CORE, 2},
 	{"dst_handle", OBJECT, CANON_HANDLE},
 	{"handle", OBJECT, CANON_HANDLE},
 	{"link.id", OBJECT, CANON_SPAN},
@@ -115,7 +116,8 @@ static const struct attr_row *attr_find(struct pb_str key)
 /* Times, and the number of driver calls, as those that read clocks are among them. */
 static bool is_chance(struct pb_str key)
 {
-	return (key.len > 3 && !memcmp(key.s + key.len - 3, "_ns", 3)) ||
+	return (key.len > 3 && (!memcmp(key.s + key.len - 3, "_ns", 3) ||
+				       !memcmp(key.s + key.len - 3, "_ps", 3))) ||
 	       compare_text(key, KEY("driver.ioctls")) == 0;
 }
 

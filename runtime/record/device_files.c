@@ -8,20 +8,17 @@
 #include "runtime/record/device_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "runtime/base/file.h"
+#include "runtime/record/device_sum.h"
 
-#define CHECK_BYTES (1u << 20) /* hashed at once, then given back */
 #define MAX_FILES 65536u
 
 /* ---- frames ------------------------------------------------------------------------------- */
@@ -48,17 +45,18 @@ static bool is_wanted(void *ctx, uint32_t segment, uint64_t offset)
 
 static int take_frame(struct device_files *d, const struct rec_frame *f, const uint8_t *payload)
 {
+	struct rec_device_profile p;
 	int rc;
 
-	if (f->type != REC_DEVICE_PROFILE || f->size < sizeof(*d->named) ||
-		d->named_count == MAX_FILES)
+	if (f->type != REC_DEVICE_PROFILE || f->size < sizeof(p) || d->named_count == MAX_FILES)
+		return 0;
+	memcpy(&p, payload, sizeof(p));
+	if (p.index == REC_DEVICE_PROFILE_NONE)
 		return 0;
 	rc = session_grow(&d->named, &d->named_cap, d->named_count + 1, sizeof(*d->named));
-	if (rc < 0)
-		return rc;
-	memcpy(&d->named[d->named_count], payload, sizeof(*d->named));
-	d->named_count += d->named[d->named_count].index != REC_DEVICE_PROFILE_NONE;
-	return 0;
+	if (rc == 0)
+		d->named[d->named_count++] = p;
+	return rc;
 }
 
 static int find_frames(struct device_files *d, struct rec_reader *reader)
@@ -102,48 +100,44 @@ const uint8_t *device_files_passed(const uint8_t *from, const uint8_t *to)
 	return (const uint8_t *)end;
 }
 
-static uint64_t check_of(const uint8_t *data, uint64_t size)
+static const struct {
+	int error;
+	const char *text;
+} faults[] = {
+	{-ENOENT, "missing"},
+	{-EMSGSIZE, "damaged: it has another size than when it was recorded"},
+	{-EBADMSG, "damaged: it has another checksum than when it was recorded"},
+	{-EINVAL, "no regular file"},
+};
+
+static const char *fault_of(int error)
 {
-	XXH3_state_t *state = XXH3_createState();
-	uint64_t check = 0;
-
-	if (!state)
-		return 0;
-	XXH3_64bits_reset(state);
-	for (uint64_t at = 0; at < size; at += CHECK_BYTES) {
-		uint64_t n = size - at < CHECK_BYTES ? size - at : CHECK_BYTES;
-
-		XXH3_64bits_update(state, data + at, n);
-		device_files_passed(data + at, data + at + n);
-	}
-	check = XXH3_64bits_digest(state);
-	XXH3_freeState(state);
-	return check;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		if (faults[i].error == error)
+			return faults[i].text;
+	return "it cannot be read";
 }
 
-/* Opens what a frame names.  NULL, or what is wrong with it. */
-static const char *map_file(int dir_fd, struct device_file *f)
+/* Opens what a frame names.  0 or -errno, as device_sum_verify. */
+static int map_file(int dir_fd, struct device_file *f)
 {
+	int rc = device_sum_verify(dir_fd, &f->frame);
 	_cleanup_close_ int fd = -1;
-	char name[32];
 	struct stat st;
+	char name[32];
 
 	snprintf(name, sizeof(name), REC_DEVICE_PROFILE_FORMAT, f->frame.index);
-	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return errno == ENOENT ? "missing" : "cannot be opened";
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return "no regular file";
-	if ((uint64_t)st.st_size != f->frame.bytes || st.st_size == 0)
-		return "damaged: it has another size than when it was recorded";
+	if (rc == 0)
+		rc = fd = device_sum_open(dir_fd, name);
+	if (rc < 0)
+		return rc;
+	if (fstat(fd, &st) < 0 || st.st_size == 0 || (uint64_t)st.st_size != f->frame.bytes)
+		return -EMSGSIZE;
 	f->map = mmap(NULL, f->frame.bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (f->map == MAP_FAILED) {
-		f->map = NULL;
-		return "cannot be mapped";
-	}
-	if (check_of(f->map, f->frame.bytes) != f->frame.check)
-		return "damaged: it has another checksum than when it was recorded";
-	return NULL;
+	if (f->map != MAP_FAILED)
+		return 0;
+	f->map = NULL;
+	return -errno;
 }
 
 /* Says in the session what is wrong with a profile, and how many bytes of it are not looked at. */
@@ -163,16 +157,19 @@ static void note(
 
 static int open_file(struct device_file *f, int dir_fd, struct session *s)
 {
-	const char *wrong = map_file(dir_fd, f);
-	int rc = wrong ? -EBADMSG : ntff_profile_open(&f->profile, f->map, f->frame.bytes);
+	int rc = map_file(dir_fd, f);
+	const char *wrong = rc < 0 ? fault_of(rc) : NULL;
 
+	if (rc == 0) {
+		rc = ntff_profile_open(&f->profile, f->map, f->frame.bytes);
+		device_files_passed(f->map, (const uint8_t *)f->map + f->frame.bytes);
+		if (rc < 0 || f->profile.file.damage)
+			wrong = f->profile.file.damage ? f->profile.file.damage : "damaged";
+		else if (f->profile.flaw_count)
+			wrong = f->profile.flaws[0].what;
+	}
 	if (rc == -ENOMEM)
 		return rc;
-	device_files_passed(f->map, (const uint8_t *)f->map + (f->map ? f->frame.bytes : 0));
-	if (!wrong && (rc < 0 || f->profile.file.damage))
-		wrong = f->profile.file.damage ? f->profile.file.damage : "damaged";
-	else if (!wrong && f->profile.flaw_count)
-		wrong = f->profile.flaws[0].what;
 	if (wrong)
 		note(s, &f->frame, rc < 0 ? f->frame.bytes : 0, wrong);
 	return rc;

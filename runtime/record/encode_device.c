@@ -78,22 +78,23 @@ static void keep(struct attr_part *to, const uint8_t *bytes, const uint8_t *end)
 void encode_device_unit(
 	const struct encoder *e, struct attr_part *to, const char *engine, uint32_t device_core)
 {
-	uint8_t bytes[ATTR_PART_BYTES + ATTR_ROOM];
-	uint8_t *p = *engine ? text(e, bytes, KEY_ENGINE, engine) : bytes;
+	uint8_t bytes[ATTR_PART_BYTES + ATTR_ROOM] = {0}, *p = bytes;
 
+	if (*engine)
+		p = text(e, p, KEY_ENGINE, engine);
 	keep(to, bytes, decimal(e, p, KEY_CORE, device_core));
 }
 
 void encode_device_run(const struct encoder *e, struct attr_part *to, uint64_t exec_id)
 {
-	uint8_t bytes[ATTR_PART_BYTES + ATTR_ROOM];
+	uint8_t bytes[ATTR_PART_BYTES + ATTR_ROOM] = {0};
 
 	keep(to, bytes, decimal(e, bytes, KEY_EXEC, exec_id));
 }
 
 void encode_device_link(const struct encoder *e, struct attr_part *to, uint64_t id)
 {
-	uint8_t bytes[ATTR_PART_BYTES + ATTR_ROOM];
+	uint8_t bytes[ATTR_PART_BYTES + ATTR_ROOM] = {0};
 	uint8_t *p = decimal(e, bytes, KEY_LINK_ID, id);
 
 	p = text(e, p, KEY_LINK_KIND, "run");

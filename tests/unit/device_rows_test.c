@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "agent/output/event_kind.h"
+#include "agent/output/summary.h"
 #include "runtime/record/item.h"
 #include "runtime/trace/payload.h"
 #include "tests/shim/shim.h"
@@ -423,4 +424,158 @@ TEST("device rows: under drift and a step of realtime host times are right withi
 		CHECK(n == 81);
 		free_rows(&r);
 	}
+}
+
+/* ---- disorder ----------------------------------------------------------------------------- */
+
+TEST("device rows: what a ring tells out of order stands behind what it told before, and says so",
+	"[device_rows]")
+{
+	struct rows r;
+	struct nx_ring *pe;
+	const struct ntrace_event_view *e;
+
+	REQUIRE(open_rows(&r));
+	add_points(&r.x);
+	pe = nx_ring(&r.x, NX_INSTRUCTION, NX_ON_NC, 0, 0, 1);
+	nx_ran(pe, 1, 11, CORE_PS(150 * US), CORE_PS(160 * US));
+	nx_ran(pe, 2, 12, CORE_PS(120 * US), CORE_PS(130 * US));
+	nx_ran(pe, 3, 13, CORE_PS(170 * US), CORE_PS(180 * US));
+	finish(&r);
+	REQUIRE(merge(&r, "out", true)); /* in order of time, and paired */
+	e = row(&r, "pe.op12", PHASE_START);
+	CHECK_EQ(e->timestamp, FX_EPOCH + 160 * US);
+	CHECK_EQ(value(e, "late_ns"), 40 * US);
+	e = row(&r, "pe.op12", PHASE_STOP);
+	CHECK_EQ(e->duration, 0);
+	CHECK_EQ(value(e, "device_duration_ps"), 10 * US * PS);
+	CHECK_EQ(row(&r, "pe.op13", PHASE_START)->timestamp, FX_EPOCH + 170 * US);
+	CHECK_EQ(value(row(&r, "pe.op13", PHASE_START), "late_ns"), UINT64_MAX);
+	free_rows(&r);
+}
+
+TEST("device rows: they interleave with the runtime's events by time, behind those of the same",
+	"[device_rows]")
+{
+	struct rows r;
+	struct nx_ring *pe;
+	size_t i = 0;
+
+	REQUIRE(open_rows(&r));
+	add_points(&r.x);
+	pe = nx_ring(&r.x, NX_INSTRUCTION, NX_ON_NC, 0, 0, 1);
+	nx_ran(pe, 1, 1, CORE_PS(100 * US), CORE_PS(110 * US));
+	nx_ran(pe, 1, 1, CORE_PS(200 * US), CORE_PS(200 * US));
+	finish(&r);
+	REQUIRE(merge(&r, "out", true));
+	REQUIRE_EQ(r.fx.trace.count, 6);
+	for (; i < 6; i++) {
+		static const uint64_t at[] = {100, 100, 110, 200, 200, 200};
+		static const bool unit[] = {false, true, true, false, true, true};
+
+		test_info("%zu", i);
+		CHECK_EQ(r.fx.trace.events[i].timestamp, FX_EPOCH + at[i] * US);
+		CHECK_EQ(event_kind(&r.fx.trace.events[i]) == EVENT_UNIT, unit[i]);
+	}
+	free_rows(&r);
+}
+
+TEST("device rows: a run of another time or core with the same number is not linked",
+	"[device_rows]")
+{
+	static const struct {
+		const char *what;
+		uint64_t from;	  /* of the runtime's run */
+		uint32_t logical; /* that the file says, + 1 */
+		bool linked;
+	} rows[] = {{"its own", 100 * US, 4, true}, {"core not said", 100 * US, 0, true},
+		{"another core", 100 * US, 9, false}, {"another time", 5000 * MS, 4, false}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct rows r;
+
+		test_info("%s", rows[i].what);
+		REQUIRE(open_rows(&r));
+		r.x.info.logical_nc = rows[i].logical;
+		add_points(&r.x);
+		add_work(&r.x);
+		nx_build(&r.x);
+		add_run(&r.fx, 21, 1, rows[i].from, rows[i].from + 100 * US);
+		add_profile(&r.fx, &r.x, 0, FX_PID);
+		fx_end(&r.fx);
+		fx_close_writer(&r.fx);
+		REQUIRE(merge(&r, "out", true));
+		CHECK_EQ(value(row(&r, "pe.add", PHASE_STOP), "link.id") == 21, rows[i].linked);
+		CHECK_EQ(row(&r, "pe.add", PHASE_START)->nc_idx,
+			rows[i].logical ? rows[i].logical - 1 : 3);
+		free_rows(&r);
+	}
+}
+
+TEST("device rows: of several processes each has its own, and one that has nothing else has a file",
+	"[device_rows]")
+{
+	struct rows r;
+	struct merge_options o = {.device = true};
+	struct trace_file t;
+
+	REQUIRE(open_rows(&r));
+	add_points(&r.x);
+	add_work(&r.x);
+	nx_build(&r.x);
+	add_run(&r.fx, 21, 1, 100 * US, 200 * US);
+	add_profile(&r.fx, &r.x, 1, 5000);
+	add_profile(&r.fx, &r.x, 0, FX_PID);
+	fx_end(&r.fx);
+	fx_close_writer(&r.fx);
+	REQUIRE_EQ(merge_recording(fx_path(&r.fx, REC_DIR).s, fx_path(&r.fx, "out").s, &o,
+			   &r.fx.result, &r.fx.error),
+		0);
+	REQUIRE_EQ(r.fx.result.output_count, 2);
+	CHECK_EQ(r.fx.result.outputs[0].device_spans, 3);
+	CHECK_EQ(r.fx.result.outputs[1].pid, 5000);
+	CHECK_EQ(r.fx.result.outputs[1].device_spans, 3);
+	REQUIRE(trace_file_load(&t, fx_path(&r.fx, "out/i-0123_pid_5000/ntrace.pb").s));
+	CHECK_EQ(t.count, 8);
+	CHECK(event_text_is(event_value(&t.events[0], "nc"), "unknown")); /* no run tells */
+	CHECK_EQ(t.events[0].id, 1ull << 60 | 1);
+	trace_file_free(&t);
+	free_rows(&r);
+}
+
+/* ---- sums --------------------------------------------------------------------------------- */
+
+TEST("device rows: the summary has the share of each unit in the runs of its core", "[device_rows]")
+{
+	struct rows r;
+	struct summary s = {0};
+	struct feed_sink sink = summary_sink(&s);
+	struct feed_options how = {.device = true};
+	_cleanup_free_ char *error = NULL;
+	struct nx_ring *pe;
+
+	REQUIRE(open_rows(&r));
+	add_points(&r.x);
+	pe = nx_ring(&r.x, NX_INSTRUCTION, NX_ON_NC, 0, 0, 1);
+	nx_run(&r.x, 0, 1, 1, CORE_PS(100 * US), CORE_PS(200 * US));
+	nx_ran(pe, 1, 1, CORE_PS(110 * US), CORE_PS(130 * US));
+	nx_ran(pe, 1, 1, CORE_PS(190 * US), CORE_PS(230 * US)); /* goes on behind the run */
+	nx_did(nx_ring(&r.x, NX_DMA, NX_ON_DMA, 2, 0, 1), NOTE_TYPE_DMA, 0, NOTE_START,
+		CORE_PS(100 * US), CORE_PS(150 * US));
+	finish(&r);
+	REQUIRE_EQ(feed_trace(fx_path(&r.fx, REC_DIR).s, &how, &sink, &error), 0);
+	REQUIRE_EQ(summary_compute(&s), 0);
+	REQUIRE_EQ(s.core_count, 1);
+	REQUIRE_EQ(s.cores[0].unit_count, 2);
+	CHECK_STR(s.cores[0].units[0].name, "dma2");
+	CHECK_EQ(s.cores[0].units[0].busy_ns, 50 * US);
+	CHECK_EQ(s.cores[0].units[0].in_runs_ns, 50 * US);
+	CHECK_STR(s.cores[0].units[1].name, "pe");
+	CHECK_EQ(s.cores[0].units[1].n, 2);
+	CHECK_EQ(s.cores[0].units[1].busy_ns, 60 * US);
+	CHECK_EQ(s.cores[0].units[1].in_runs_ns, 30 * US);
+	CHECK_EQ(s.cores[0].units[1].runs_ns, 100 * US);
+	CHECK(s.cores[0].unit_bound_ns >= 50);
+	summary_free(&s);
+	free_rows(&r);
 }

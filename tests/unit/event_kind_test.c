@@ -35,6 +35,10 @@ TEST("event kind: by type, hint and id bits", "[summary]")
 		{0, PHASE_INSTANT, 0, ID_MARKER | 1, "clock_step", "clock_step", EVENT_MARK},
 		{0, PHASE_INSTANT, 0, 0, "clock_step", "clock_step", EVENT_MARK},
 		{0, PHASE_STOP, 9, ID_MARKER | 1, "seen", "seen", EVENT_HOST},
+		{0, PHASE_START, 0, ID_DEVICE | 1, "pe.add", "pe.add", EVENT_UNIT},
+		{0, PHASE_INSTANT, 0, ID_DEVICE | 2, "error", "error", EVENT_UNIT},
+		{0, PHASE_START, 5, ID_DEVICE | 1, "pe.add", "pe.add", EVENT_DRIVER},
+		{0, PHASE_START, 0, ID_RENEWED | ID_DEVICE | 1, "x", "x", EVENT_DRIVER},
 		{200, PHASE_START, 5, 1, "", "type 200", EVENT_HOST},
 	};
 

@@ -131,6 +131,46 @@ TEST("perfetto: device runs stand on their core, at once on lanes, and links are
 	exported_free(x);
 }
 
+/* A row of a device profile: of no thread. */
+#define UNIT_ROW(phase_, n, time_, hint_, ...)                                               \
+	{                                                                                    \
+		.phase = (phase_), .id = 1ull << 60 | (n), .time = (time_), .hint = (hint_), \
+		.attrs = __VA_ARGS__                                                         \
+	}
+
+TEST("perfetto: engines, DMA queues and the TopSP have tracks below their physical core",
+	"[perfetto]")
+{
+	static const struct row rows[] = {
+		UNIT_ROW(PHASE_START, 1, 10, "dma3.copy", "engine=dma3 device_core_idx=5 index=1"),
+		UNIT_ROW(
+			PHASE_STOP, 1, 12, "dma3.copy", "device_duration_ps=2000 clock.bound_ns=7"),
+		UNIT_ROW(PHASE_START, 2, 12, "pe.add",
+			"engine=pe device_core_idx=5 index=2 device_ps=9"),
+		UNIT_ROW(PHASE_INSTANT, 3, 13, "pe.semaphore",
+			"engine=pe device_core_idx=5 value=1"),
+		UNIT_ROW(PHASE_START, 4, 13, "topsp.barrier", "engine=topsp device_core_idx=5"),
+		UNIT_ROW(PHASE_START, 5, 13, "pe.add", "engine=pe device_core_idx=4"),
+		UNIT_ROW(PHASE_STOP, 2, 14, "pe.add",
+			"device_duration_ps=1900 link.id=9 clock.bound_ns=7"),
+		UNIT_ROW(PHASE_STOP, 5, 14, "pe.add", ""),
+		UNIT_ROW(PHASE_START, 6, 14, "pe.copy", "engine=pe device_core_idx=5"),
+		UNIT_ROW(PHASE_STOP, 6, 15, "pe.copy", ""),
+		UNIT_ROW(PHASE_STOP, 4, 15, "topsp.barrier", ""),
+		UNIT_ROW(PHASE_INSTANT, 7, 16, "error", "device_core_idx=5 fault=3 @status=1003"),
+	};
+	struct exported *x = EXPORT(rows);
+
+	REQUIRE(x);
+	CHECK_STR(story(x, "dma3"), "<10:dma3.copy >12 ");
+	CHECK_STR(story(x, "topsp"), "<13:topsp.barrier >15 ");
+	CHECK_STR(story(x, "NeuronCore 0, physical core 5"), "!16:error ");
+	CHECK_STR(named(x, "dma3.copy", 0)->notes, "index=u1 ");
+	CHECK_STR(x->seen[1].notes, "device_duration_ps=u2000 clock.bound_ns=u7 ");
+	CHECK_STR(x->seen[6].notes, "device_duration_ps=u1900 link.id=u9 clock.bound_ns=u7 ");
+	exported_free(x);
+}
+
 TEST("perfetto: a span that outlives what it is within is cut there, and its rest is drawn",
 	"[perfetto]")
 {
