@@ -67,12 +67,19 @@ static bool belongs(struct place *p, uint64_t ps)
 	bool back = ps < p->last_ps;
 
 	p->last_ps = ps;
-	if (back)
-		next_stretch(p, ps, true);
-	else if (p->at < p->stop && ps > p->windows[p->at].end_ps)
-		p->at = search(p, p->at, p->stop, ps);
-	if (!is_in(p, p->at, ps) && p->at == p->stop)
-		next_stretch(p, ps, false);
+	if (!back && is_in(p, p->at, ps))
+		return p->windows[p->at].wanted;
+	if (p->at < p->stop && (back || ps > p->windows[p->at].end_ps)) {
+		uint32_t at = search(p, p->at + 1, p->stop, ps);
+
+		/* A reset by less than the pause between two runs begins no stretch. */
+		if (!back || (at < p->stop && is_in(p, at, ps))) {
+			p->at = at;
+			back = false;
+		}
+	}
+	if (back || p->at == p->stop)
+		next_stretch(p, ps, back);
 	return p->at < p->stop && is_in(p, p->at, ps) && p->windows[p->at].wanted;
 }
 
