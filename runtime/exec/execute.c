@@ -13,6 +13,7 @@
 #include "runtime/exec/schedule.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/profile.h"
 #include "runtime/trace/payload.h"
 
 #define TAG "NMGR"
@@ -136,9 +137,12 @@ static NRT_STATUS run_on_core(struct execution *e)
 	NRT_STATUS status;
 
 	tensor_uses_run(e->uses, e->model->desc.tensor_count, meets(e->model));
+	profile_before_run(e->model);
 	pthread_mutex_lock(lock);
 	e->id = atomic_fetch_add(&last_exec_id, 1) + 1;
+	profile_run_begins(e->model);
 	status = execution_run(e);
+	profile_run_ended(e->model);
 	pthread_mutex_unlock(lock);
 	return status;
 }

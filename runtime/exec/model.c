@@ -18,6 +18,7 @@
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/exec_trace.h"
+#include "runtime/profile/profile.h"
 #include "runtime/trace/payload.h"
 #include "runtime/trace/sys_trace.h"
 #include "runtime/trace/trace.h"
@@ -48,6 +49,7 @@ static void model_destroy(struct object *o)
 		memory_free(&m->programs[p]);
 	if (m->number)
 		atomic_fetch_sub(&m->core->models, 1);
+	profile_node_put(m->node);
 	free(m->temps);
 	model_desc_free(&m->desc);
 	free(m);
@@ -204,6 +206,14 @@ static uint64_t group_of(const struct load *l)
 		l->bytes, l->size, l->ranks > 1 ? XXH3_64bits(root, strlen(root)) : 0);
 }
 
+static void take_digest(struct nrt_model *m, const struct load *l)
+{
+	XXH128_hash_t digest = XXH3_128bits(l->bytes, l->size);
+
+	m->digest[0] = digest.high64;
+	m->digest[1] = digest.low64;
+}
+
 static NRT_STATUS check_ranks(const struct nrt_model *m)
 {
 	struct model_error error;
@@ -227,6 +237,7 @@ static NRT_STATUS load_on(uint32_t nc, const struct load *l, struct nrt_model **
 		.rank = l->rank,
 		.ranks = l->ranks,
 		.group = group_of(l)};
+	take_digest(m, l);
 	status = parse(l->bytes, l->size, &m->desc);
 	if (!status)
 		status = check_ranks(m);

@@ -9,10 +9,15 @@
 #include "runtime/exec/model_format.h"
 #include "runtime/exec/object.h"
 
+struct profile_node;
+
 struct nrt_model {
 	struct object object;
-	uint64_t id;	 /* of its name (trace_intern): in events */
-	uint64_t number; /* of this load, from 1: which program a queue runs */
+	uint64_t id;	    /* of its name (trace_intern): in events */
+	uint64_t number;    /* of this load, from 1: which program a queue runs */
+	uint64_t digest[2]; /* of its text */
+	struct profile_node
+		*node; /* what profiles say of it; NULL = not asked for yet.  profile.h */
 	uint32_t nc;
 	struct device_core *core; /* the first of the logical core's */
 	struct model_place place; /* parts: physical cores; part is not used */

@@ -24,6 +24,7 @@
 #include "runtime/log/log.h"
 #include "runtime/profile/collector.h"
 #include "runtime/profile/exec_trace.h"
+#include "runtime/profile/profile.h"
 #include "runtime/trace/announce.h"
 #include "runtime/trace/sys_trace.h"
 #include "runtime/trace/trace.h"
@@ -239,6 +240,17 @@ static void stop_tracing(struct runtime *r)
 	trace_service_stop();
 }
 
+static NRT_STATUS open_profiles(struct init *i)
+{
+	return profile_open(device_logical_count(i->r->devices));
+}
+
+static void end_profiles(struct runtime *r)
+{
+	(void)r;
+	profile_close();
+}
+
 /* ---- the order ---------------------------------------------------------------------------- */
 
 static const struct step {
@@ -265,7 +277,7 @@ static const struct step {
 	/* 15 */ {"framework", register_framework, NULL},
 	/* 16 */ {"devices", start_devices, NULL},
 	/* 17 */ {"fork handlers", watch_forks, NULL},
-	/* 18 */ {"profile session", NULL, NULL},
+	/* 18 */ {"profile session", open_profiles, end_profiles},
 	/* 19 */ {"inspect", NULL, NULL},
 	/* 19b, ours */ {"tracing", start_tracing, stop_tracing},
 	/* 20 */ {"ready program", NULL, NULL},
@@ -359,7 +371,7 @@ static const struct close_step producers[] = {
 	{"asynchronous send and receive", NULL},
 	{"inspect", NULL},
 	{"system trace capture", end_capture},
-	{"profile session", NULL},
+	{"profile session", end_profiles},
 };
 
 /* CLOSED, and no call is in any more. */

@@ -160,7 +160,7 @@ static void read_record(struct ntff_cursor *c, struct notification *n, struct nt
 	};
 	era = ntff_era_after(c->core, c->era, c->last_ps, n->timestamp_ps);
 	/* Behind a gap an end may belong to another start than the one before it. */
-	if (era != c->era || item->lost_before)
+	if ((era != c->era && n->timestamp_ps < c->last_ps) || item->lost_before)
 		forget_open(c);
 	c->era = item->era = era;
 	c->last_ps = n->timestamp_ps;

@@ -12,7 +12,7 @@
  *                                 `file N` at exit: how many calls there were
  *   NTRACE_FAULT_TRACE=1          shows on standard error where it happened
  *
- * A program that finds the symbol faults_arm chooses the call itself, with NTRACE_FAULT=alloc:0.
+ * A program that finds the symbol faults_arm chooses the call itself, with NTRACE_FAULT=alloc:0 or file:0.
  *
  * Calls that take away (close, unlink, rmdir, munmap, free) never fail.  Calls that libc makes
  * within itself, such as the write of fflush, do not come by here.  Under AddressSanitizer
@@ -109,10 +109,10 @@ static bool fails(enum kind kind, const char *name, int error)
 EXPORT void faults_arm(unsigned long n, bool and_all_behind);
 EXPORT bool faults_happened(void);
 
-/* The n-th allocation from now on fails, perhaps all behind it as well; 0 = none. */
+/* The n-th call of the chosen kind from now on fails, perhaps all behind it as well; 0 = none. */
 void faults_arm(unsigned long n, bool and_all_behind)
 {
-	atomic_store(&calls[ALLOC], 0);
+	atomic_store(&calls[chosen], 0);
 	from_there_on = and_all_behind;
 	at = n ? n : ULONG_MAX;
 }
@@ -120,7 +120,7 @@ void faults_arm(unsigned long n, bool and_all_behind)
 /* Has one failed since? */
 bool faults_happened(void)
 {
-	return atomic_load(&calls[ALLOC]) >= at;
+	return atomic_load(&calls[chosen]) >= at;
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */

@@ -218,7 +218,8 @@ void profiled(Job &job)
 
 	job.run(5);
 	NRT_STATUS ended = nrt_profile_stop("profile.ntff");
-	std::printf("profile: start %d, stop %d\n", int(begun), int(ended));
+	std::printf("profile: start %d, stop %d, %s\n", int(begun), int(ended),
+		std::remove("profile.ntff") == 0 ? "a file" : "no file");
 }
 
 void session()

@@ -18,18 +18,26 @@ extern "C" {
 
 /* ---- one model ---------------------------------------------------------------------------- */
 
-/* Profiles executions of the model until nrt_profile_stop with the same filename, which writes it. */
+/*
+ * Profiles executions of the model until nrt_profile_stop with the same filename, which writes it as an .ntff file.
+ * Other models of the core are not in it; a model may have several files, and may be unloaded meanwhile.
+ * NRT_INVALID: NULL or empty, a name that is being profiled or was not started, a file that exists, a
+ * directory that does not, or NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS is not 0.  A profile that cannot be
+ * written is kept, and stop may be called again.
+ */
 NRT_API NRT_STATUS nrt_profile_start(nrt_model_t *model, const char *filename);
 NRT_API NRT_STATUS nrt_profile_stop(const char *filename);
 
 /* ---- one core ----------------------------------------------------------------------------- */
 
-/* Profiles everything on core vnc until stop, which keeps the profile under *session_id. */
+/* Profiles everything on core vnc until stop, which keeps the profile under *session_id: each core counts its own from
+ * 0.  NRT_INVALID: active already, or not. */
 NRT_API NRT_STATUS nrt_profile_session_start(int32_t vnc);
 NRT_API NRT_STATUS nrt_profile_session_stop(int32_t vnc, uint64_t *session_id);
-/* Writes a kept profile, and forgets it. */
+/* Writes a kept profile, and forgets it once it is written.  Of cores that have the same number the lowest is meant; it
+ * is forgotten then, so the next call means the next core.  NRT_INVALID: there is none, or the file exists. */
 NRT_API NRT_STATUS nrt_profile_session_serialize(uint64_t session_id, const char *filename);
-/* Forgets one, or all of a core. */
+/* Forgets one, found in the same way, or all of a core. */
 NRT_API NRT_STATUS nrt_profile_session_drop(uint64_t session_id);
 NRT_API NRT_STATUS nrt_profile_session_drop_all(int32_t vnc);
 
@@ -47,7 +55,12 @@ NRT_API NRT_STATUS nrt_profile_continuous_options_free(nrt_profile_continuous_op
 NRT_API NRT_STATUS nrt_profile_continuous_options_set_output_dir(
 	nrt_profile_continuous_options_t *options, const char *output_dir);
 
-/* Profiles every execution; the last one of a core is written when save is called. */
+/*
+ * Profiles every execution; the last one of a core that has ended is written when save is called, to a new file
+ * model_<id>_pid_<pid>_vnc_<vnc>_inst_0_<YYYYMMDD_HHMMSS>.ntff of the options' directory, which is made.
+ * Profiling goes on; stop writes nothing.  NRT_INVALID: no options, not started, nothing to write, or
+ * NEURON_RT_INSPECT_DEVICE_PROFILE is set and not 0.
+ */
 NRT_API NRT_STATUS nrt_profile_continuous_start(nrt_profile_continuous_options_t *options);
 NRT_API NRT_STATUS nrt_profile_continuous_save(
 	uint32_t vnc, nrt_profile_continuous_options_t *options);
