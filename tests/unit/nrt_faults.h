@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nrt_faults.h - tests in which an allocation of the library fails.
+ * nrt_faults.h - tests in which an allocation of the library, or a call to the system, fails.
  *
  * tests/faults.so makes them fail; it must come before the C library.  So a hidden test does the
  * work (faults_work), in a process of its own, which the test proper starts on a virtual device
@@ -39,11 +39,11 @@ static inline void faults_work(int (*work)(const struct place *p, const struct f
 	place_close(&p);
 }
 
-/* Runs the hidden test with this tag. */
-static inline void faults_run(const char *tag)
+/* Runs the hidden test with this tag, on a device with these options; kind: "NTRACE_FAULT=alloc:0", or file. */
+static inline void faults_run_on(const char *tag, const char *kind, const char *const options[])
 {
 	char unit[PATH_MAX] = "", preload[600];
-	char *argv[] = {"/usr/bin/env", "NTRACE_FAULT=alloc:0", "NTRACE_FAULT_PROGRAM=unit",
+	char *argv[] = {"/usr/bin/env", (char *)kind, "NTRACE_FAULT_PROGRAM=unit",
 		"ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=1", preload, NULL, unit,
 		(char *)tag, NULL};
 	struct place p;
@@ -58,13 +58,19 @@ static inline void faults_run(const char *tag)
 	REQUIRE(readlink("/proc/self/exe", unit, sizeof(unit) - 1) > 0);
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", program_path("tests/faults.so").s);
 	REQUIRE(place_open(&p));
-	REQUIRE(virtual_device_start(&p.device, p.scratch.dir, two_cores));
+	REQUIRE(virtual_device_start(&p.device, p.scratch.dir, options));
 	argv[5] = p.device.env;
 	CHECK_EQ(program_run(argv, p.log.s, NULL), 0);
 	_cleanup_free_ char *said_text = program_text(p.log.s);
 	test_info("%s", said_text);
 	CHECK(strstr(said_text, "1 passed, 0 failed, 0 skipped"));
 	place_close(&p);
+}
+
+/* The same for allocations, on two cores. */
+static inline void faults_run(const char *tag)
+{
+	faults_run_on(tag, "NTRACE_FAULT=alloc:0", two_cores);
 }
 
 #endif

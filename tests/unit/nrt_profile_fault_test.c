@@ -8,17 +8,15 @@
  * tests/faults.so makes calls fail; it must come before the C library, so hidden tests do the work, in a
  * process of their own.
  */
-#include <limits.h>
-
 #include "tests/shim/shim.h"
+#include "tests/unit/nrt_faults.h"
 #include "tests/unit/nrt_init_fixture.h"
 #include "tests/unit/nrt_profile.h"
 
 #define MOST_CALLS 600
 
-struct faults {
-	void (*arm)(unsigned long n, bool and_all_behind);
-	bool (*happened)(void);
+struct fault {
+	const struct faults *faults;
 	unsigned long n;
 	bool and_all_behind;
 };
@@ -115,14 +113,14 @@ static int take_file(void)
 }
 
 /* The call with the fault; when that makes it fail there is nothing, and it works when it is made again. */
-static int with_fault(const struct faults *f, NRT_STATUS (*call)(void), bool *ret_happened)
+static int with_fault(const struct fault *f, NRT_STATUS (*call)(void), bool *ret_happened)
 {
 	NRT_STATUS status;
 
-	f->arm(f->n, f->and_all_behind);
+	f->faults->arm(f->n, f->and_all_behind);
 	status = call();
-	*ret_happened = f->happened();
-	f->arm(0, false);
+	*ret_happened = f->faults->happened();
+	f->faults->arm(0, false);
 	if (!status)
 		return 0;
 	WANT(*ret_happened);
@@ -133,7 +131,7 @@ static int with_fault(const struct faults *f, NRT_STATUS (*call)(void), bool *re
 	return 0;
 }
 
-static int tell(const struct faults *f, const struct story *s, size_t faulty, bool *ret_happened)
+static int tell(const struct fault *f, const struct story *s, size_t faulty, bool *ret_happened)
 {
 	for (size_t i = 0; s->calls[i]; i++) {
 		if (i == faulty)
@@ -146,7 +144,7 @@ static int tell(const struct faults *f, const struct story *s, size_t faulty, bo
 
 /* Until there is no further call to fail.  A start opens many rings alike, so not each of its calls; nor each one from
  * which on all fail. */
-static int each_fault(struct faults *f, const struct story *s, size_t faulty)
+static int each_fault(struct fault *f, const struct story *s, size_t faulty)
 {
 	bool happened = true;
 
@@ -163,8 +161,10 @@ static int each_fault(struct faults *f, const struct story *s, size_t faulty)
 	return 0;
 }
 
-static int all_faults(struct place *p, struct faults *f)
+static int all_faults(const struct place *p, const struct faults *faults)
 {
+	struct fault f = {.faults = faults};
+
 	setenv("NEURON_RT_PROFILE_BUF_INSTRUCTION_MB", "1", 1);
 	WANT(enter(p) == 0);
 	WANT_STATUS(init(), 0);
@@ -177,10 +177,10 @@ static int all_faults(struct place *p, struct faults *f)
 		for (size_t i = 0; stories[s].calls[i]; i++) {
 			if (stories[s].calls[i] == run)
 				continue;
-			f->and_all_behind = false;
-			WANT(each_fault(f, &stories[s], i) == 0);
-			f->and_all_behind = i > 0;
-			WANT(!i || each_fault(f, &stories[s], i) == 0);
+			f.and_all_behind = false;
+			WANT(each_fault(&f, &stories[s], i) == 0);
+			f.and_all_behind = i > 0;
+			WANT(!i || each_fault(&f, &stories[s], i) == 0);
 		}
 	WANT_STATUS(lib.nrt_profile_continuous_options_free(options), 0);
 	lib.nrt_close();
@@ -190,65 +190,21 @@ static int all_faults(struct place *p, struct faults *f)
 
 /* ---- the processes ------------------------------------------------------------------------ */
 
-TEST("profile faults: the work, under tests/faults.so", "[.profile_faults]")
-{
-	struct place p;
-	struct faults f = {0};
-
-	void *arm = dlsym(RTLD_DEFAULT, "faults_arm");
-	void *happened = dlsym(RTLD_DEFAULT, "faults_happened");
-	const char *root = getenv("NTRACE_DEVICE_ROOT");
-
-	REQUIRE(arm && happened && root && place_open(&p));
-	memcpy(&f.arm, &arm, sizeof(arm));
-	memcpy(&f.happened, &happened, sizeof(happened));
-	snprintf(p.device.root, sizeof(p.device.root), "%s", root);
-	p.device.pid = getpid(); /* there is one, which is not ours to end */
-	CHECK_EQ(all_faults(&p, &f), 0);
-	p.device.pid = 0;
-	place_close(&p);
-}
-
 static const char *const one_core[] = {"--arch=v2", "--cores=1", NULL};
 
-static void run_with(const char *fault)
+TEST("profile faults: the work, under tests/faults.so", "[.profile_faults]")
 {
-	char unit[PATH_MAX] = "", preload[600];
-	char *argv[] = {"/usr/bin/env", (char *)fault, "NTRACE_FAULT_PROGRAM=unit",
-		"ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=1", preload, NULL, unit,
-		"[.profile_faults]", NULL};
-	struct place p;
-
-#ifdef __SANITIZE_THREAD__
-	SKIP("a build without ThreadSanitizer, which allows no library before it");
-#endif
-	if (device_lacks())
-		SKIP(device_lacks());
-	if (!program_exists("tests/faults.so"))
-		SKIP("tests/faults.so");
-	REQUIRE(readlink("/proc/self/exe", unit, sizeof(unit) - 1) > 0);
-	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", program_path("tests/faults.so").s);
-	REQUIRE(place_open(&p));
-	if (virtual_device_start(&p.device, p.scratch.dir, one_core)) {
-		argv[5] = p.device.env;
-		CHECK_EQ(program_run(argv, p.log.s, NULL), 0);
-		_cleanup_free_ char *said_text = program_text(p.log.s);
-		test_info("%s", said_text);
-		CHECK(strstr(said_text, "1 passed, 0 failed, 0 skipped"));
-	} else {
-		CHECK(!"the virtual device starts");
-	}
-	place_close(&p);
+	faults_work(all_faults);
 }
 
 TEST("profile faults: memory runs out in any call, which leaves nothing half-made",
 	"[nrt][profile][vdev][slow]")
 {
-	run_with("NTRACE_FAULT=alloc:0");
+	faults_run_on("[.profile_faults]", "NTRACE_FAULT=alloc:0", one_core);
 }
 
 TEST("profile faults: any call to the system fails, which leaves nothing half-made",
 	"[nrt][profile][vdev][slow]")
 {
-	run_with("NTRACE_FAULT=file:0");
+	faults_run_on("[.profile_faults]", "NTRACE_FAULT=file:0", one_core);
 }
