@@ -2,6 +2,8 @@
 /*
  * nrt_profile_session_test.c - profiles of cores: numbers, the search for them, what is refused, what is kept.
  */
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "tests/shim/shim.h"
@@ -172,6 +174,34 @@ static int unwritable(void *arg)
 
 PROFILE_TEST("profile session: one that cannot be written is kept, and nothing is replaced or left",
 	unwritable, two_cores)
+
+/* As when a disk is full: some of it can be written. */
+static int cut_short(void *arg)
+{
+	struct place *p = arg;
+	struct job j;
+	struct rlimit old, small;
+	int entries;
+
+	WANT(profile_enter_test(p) == 0);
+	WANT(job_open(&j, ADD_MODEL, 0) == 0);
+	WANT(session_of(&j, 0) == 0);
+	entries = scratch_entries(".");
+	WANT(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &old) == 0);
+	small = (struct rlimit){.rlim_cur = 1000, .rlim_max = old.rlim_max};
+	WANT(setrlimit(RLIMIT_FSIZE, &small) == 0);
+	WANT_STATUS(lib.nrt_profile_session_serialize(0, "file"), NRT_FAILURE);
+	WANT(setrlimit(RLIMIT_FSIZE, &old) == 0);
+	WANT(scratch_entries(".") == entries);
+	WANT_STATUS(lib.nrt_profile_session_serialize(0, "file"), 0);
+	WANT(core_of("file") == 0);
+	lib.nrt_close();
+	return 0;
+}
+
+PROFILE_TEST("profile session: a file that cannot be written to its end is not there, and can be "
+	     "written later",
+	cut_short, two_cores)
 
 static int umasks(void *arg)
 {
