@@ -473,11 +473,13 @@ static void fill_top(struct profile *p, const struct profile_wish *wish)
 	info->logical_nc = wish->nc + 1;
 }
 
-/* A session that began or ended in the middle of a run has not all of its records. */
+/* A profile that began in the middle of a run has not all of its records. */
 static void note_cut_runs(struct profile *p, const struct profile_wish *wish)
 {
 	const struct collector_data *d = &p->data;
 
+	if (d->runs_dropped)
+		p->info.partial = true;
 	for (uint32_t i = 0; i < d->run_count; i++)
 		if (is_wanted(wish, &d->runs[i]) && d->runs[i].host_start_ns < d->boot_ns_begin)
 			p->info.partial = true;
