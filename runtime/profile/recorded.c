@@ -178,10 +178,11 @@ void recorded_close(void)
 	pthread_mutex_unlock(&recorded.lock);
 }
 
-/* A program that ends without nrt_close. */
+/* A program that ends without nrt_close.  When it ends in a signal handler that has interrupted one of our calls, what
+ * that call holds cannot be had, and there is no profile. */
 __attribute__((destructor)) static void end_of_program(void)
 {
-	if (!state_try_enter())
+	if (state_is_inside() || !state_try_enter())
 		return;
 	recorded_close();
 	api_leave();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nrt_recorded_test.c - the device profiles that the library leaves for `ntrace record --device`, in the directory
- * that NTRACE_DEVICE_PROFILE names.
+ * nrt_recorded_test.c - the device profiles that the library leaves for `ntrace record --device`,
+ * in the directory that NTRACE_DEVICE_PROFILE names.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -137,6 +138,92 @@ static int kill_and_look(void *arg)
 }
 
 PROFILE_TEST("recorded: a program that is killed leaves its mark", kill_and_look, two_cores)
+
+static void exit_by_signal(int number)
+{
+	(void)number;
+	exit(0);
+}
+
+static bool has_launched(void *arg)
+{
+	return virtual_device_stat(&((struct place *)arg)->device, "launches") > 0;
+}
+
+static void *interrupt(void *arg)
+{
+	(void)program_until(has_launched, arg, 20);
+	(void)kill(getpid(), SIGUSR1);
+	return NULL;
+}
+
+/* The thread that executes is the only one that takes the signal. */
+static int exits_inside(void *arg)
+{
+	struct job j;
+	pthread_t thread;
+	sigset_t set;
+
+	setenv("NEURON_RT_EXEC_TIMEOUT", "7200", 1);
+	WANT(up(arg) == 0);
+	WANT(job_open(&j, HOUR_MODEL, 0) == 0);
+	WANT(signal(SIGUSR1, exit_by_signal) != SIG_ERR);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	WANT(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+	WANT(pthread_create(&thread, NULL, interrupt, arg) == 0);
+	WANT(pthread_sigmask(SIG_UNBLOCK, &set, NULL) == 0);
+	(void)lib.nrt_execute(j.model, j.in, j.out);
+	return 1;
+}
+
+static int exit_inside_and_look(void *arg)
+{
+	const struct place *p = arg;
+	pid_t pid;
+
+	WANT(starts_one_that(exits_inside, arg, 0, &pid) == 0);
+	WANT(is_marked(p, pid) && scratch_entries(dir_of(p).s) == 1);
+	return 0;
+}
+
+PROFILE_TEST("recorded: a program that exits in the handler of a signal ends, in the middle of a "
+	     "call, too",
+	exit_inside_and_look, two_cores)
+
+static void *execute_for_an_hour(void *arg)
+{
+	struct job *j = arg;
+
+	(void)lib.nrt_execute(j->model, j->in, j->out);
+	return NULL;
+}
+
+static int exits_beside(void *arg)
+{
+	static struct job j; /* the thread outlives this function */
+	pthread_t thread;
+
+	setenv("NEURON_RT_EXEC_TIMEOUT", "7200", 1);
+	WANT(up(arg) == 0);
+	WANT(job_open(&j, HOUR_MODEL, 0) == 0);
+	WANT(pthread_create(&thread, NULL, execute_for_an_hour, &j) == 0);
+	WANT(program_until(has_launched, arg, 20));
+	exit(0);
+}
+
+static int exit_beside_and_look(void *arg)
+{
+	pid_t pid;
+
+	WANT(starts_one_that(exits_beside, arg, 0, &pid) == 0);
+	WANT(!is_marked(arg, pid));
+	WANT(ntff_count_in(profile_of(arg, pid, 0, 0).s, NTFF_INSTRUCTION) == 0);
+	return 0;
+}
+
+PROFILE_TEST("recorded: a program that exits while a thread executes leaves what there was",
+	exit_beside_and_look, two_cores)
 
 /* ---- beside the program's own ------------------------------------------------------------- */
 
