@@ -187,9 +187,16 @@ static int exit_inside_and_look(void *arg)
 	return 0;
 }
 
-PROFILE_TEST("recorded: a program that exits in the handler of a signal ends, in the middle of a "
-	     "call, too",
-	exit_inside_and_look, two_cores)
+TEST("recorded: a program that exits in the handler of a signal ends, in the middle of a call, too",
+	"[nrt][profile][vdev]")
+{
+#ifdef __SANITIZE_THREAD__
+	SKIP("a build without ThreadSanitizer, which objects to exit in the handler of a signal");
+#endif
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(exit_inside_and_look, two_cores);
+}
 
 static void *execute_for_an_hour(void *arg)
 {
