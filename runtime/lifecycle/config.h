@@ -39,6 +39,7 @@ struct config {
 	uint32_t trace_entries;
 	const char *oom_directory; /* for reports of full device memory; "" = none */
 	struct config_profile profile;
+	const char *profile_dir;  /* NTRACE_DEVICE_PROFILE; "" = unset */
 	const char *root_comm_id; /* NEURON_RT_ROOT_COMM_ID; "" = unset */
 };
 

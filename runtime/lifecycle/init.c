@@ -25,6 +25,7 @@
 #include "runtime/profile/collector.h"
 #include "runtime/profile/exec_trace.h"
 #include "runtime/profile/profile.h"
+#include "runtime/profile/recorded.h"
 #include "runtime/trace/announce.h"
 #include "runtime/trace/sys_trace.h"
 #include "runtime/trace/trace.h"
@@ -92,6 +93,7 @@ static NRT_STATUS copy_settings(struct init *i)
 	i->r->trace_entries = i->config.trace_entries;
 	(void)snprintf(
 		i->r->oom_directory, sizeof(i->r->oom_directory), "%s", i->config.oom_directory);
+	(void)snprintf(i->r->profile_dir, sizeof(i->r->profile_dir), "%s", i->config.profile_dir);
 	i->r->profile = i->config.profile;
 	i->r->core_count = i->config.core_count;
 	i->r->reset_cores = i->config.reset_cores;
@@ -358,6 +360,7 @@ static void end_capture(struct runtime *r)
 static void close_profiles(struct runtime *r)
 {
 	(void)r;
+	recorded_close();
 	collector_close();
 }
 

@@ -8,6 +8,7 @@
 
 #include "runtime/lifecycle/init.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/recorded.h"
 
 #define TAG "NRT"
 
@@ -67,6 +68,7 @@ static NRT_STATUS init_alone(const struct init_caller *caller)
 	if (status)
 		return status;
 	runtime = made;
+	recorded_open(&runtime);
 	state_set(STATE_INIT);
 	return NRT_SUCCESS;
 }

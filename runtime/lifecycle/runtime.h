@@ -15,6 +15,7 @@
 #include "runtime/lifecycle/state.h"
 
 #define RUNTIME_OOM_DIRECTORY_BYTES 201u /* as env.def has it, with the terminator */
+#define RUNTIME_PROFILE_BYTES 3968u	 /* as env.def has it, with the terminator */
 #define RUNTIME_VERSION_BYTES 64u	 /* of a framework's version text, with the terminator */
 
 struct runtime {
@@ -25,6 +26,7 @@ struct runtime {
 	uint32_t trace_entries;	      /* records of nrt_trace_start that are kept */
 	char oom_directory[RUNTIME_OOM_DIRECTORY_BYTES]; /* "" = none */
 	struct config_profile profile;
+	char profile_dir[RUNTIME_PROFILE_BYTES]; /* of the recorder, "" = none */
 	struct device_system *devices;
 	/* Who uses the library, as it said to nrt_init; "" = it did not. */
 	nrt_framework_type_t framework;

@@ -141,6 +141,11 @@ void state_thread_belongs(void)
 	mark_thread();
 }
 
+bool state_is_inside(void)
+{
+	return doors != 0;
+}
+
 /* ---- the door of calls -------------------------------------------------------------------- */
 
 bool state_try_enter(void)

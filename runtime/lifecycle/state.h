@@ -41,6 +41,10 @@ void api_leave(void);
 /* The same without a word when it is refused. */
 bool state_try_enter(void);
 
+/* Is this thread inside of the library: in a call that a signal handler has interrupted, or as one
+ * of the library's own? */
+bool state_is_inside(void);
+
 /* This thread is one of the library's own, for good: it cannot be cancelled, and nrt_init and nrt_close refuse
  * it (as from a program's callback), for nrt_close waits for it. */
 void state_thread_belongs(void);
