@@ -378,7 +378,8 @@ static int open_streams(struct device_rows *r)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->files.count; i++)
 		for (uint32_t k = 0; rc == 0 && k < r->files.list[i].profile.stream_count; k++)
-			rc = open_stream(r, &r->files.list[i], k);
+			if (r->files.list[i].profile.streams[k].count)
+				rc = open_stream(r, &r->files.list[i], k);
 	for (size_t i = r->heap_count / 2; i-- > 0;)
 		sink(r, i);
 	r->next = r->heap_count ? r->heap[0]->time : UINT64_MAX;
