@@ -20,6 +20,7 @@
 #include "runtime/record/device_sum.h"
 
 #define MAX_FILES 65536u
+#define MAX_RINGS 65536u /* of a file; each takes a thousand bytes while the merge runs */
 
 /* ---- frames ------------------------------------------------------------------------------- */
 
@@ -155,19 +156,29 @@ static void note(
 	to->bad_bytes += bytes;
 }
 
+/* Reads what was mapped; *ret_wrong: what of it cannot be used, NULL nothing. */
+static int read_file(struct device_file *f, const char **ret_wrong)
+{
+	struct ntff_profile *p = &f->profile;
+	int rc = ntff_profile_open(p, f->map, f->frame.bytes);
+
+	device_files_passed(f->map, (const uint8_t *)f->map + f->frame.bytes);
+	*ret_wrong = rc < 0 && !p->file.damage ? "damaged" : p->file.damage;
+	if (rc == 0 && !*ret_wrong && p->flaw_count)
+		*ret_wrong = p->flaws[0].what;
+	if (rc < 0 || p->stream_count <= MAX_RINGS)
+		return rc;
+	*ret_wrong = "damaged: it has more rings than any core";
+	return -EBADMSG;
+}
+
 static int open_file(struct device_file *f, int dir_fd, struct session *s)
 {
 	int rc = map_file(dir_fd, f);
 	const char *wrong = rc < 0 ? fault_of(rc) : NULL;
 
-	if (rc == 0) {
-		rc = ntff_profile_open(&f->profile, f->map, f->frame.bytes);
-		device_files_passed(f->map, (const uint8_t *)f->map + f->frame.bytes);
-		if (rc < 0 || f->profile.file.damage)
-			wrong = f->profile.file.damage ? f->profile.file.damage : "damaged";
-		else if (f->profile.flaw_count)
-			wrong = f->profile.flaws[0].what;
-	}
+	if (rc == 0)
+		rc = read_file(f, &wrong);
 	if (rc == -ENOMEM)
 		return rc;
 	if (wrong)

@@ -33,6 +33,7 @@
 #include "runtime/record/timeline.h"
 
 #define SAME_RUN_NS 1000000000ull /* what both sides tell of a run's start lies closer */
+#define STOP_AFTER 4096u	  /* rows, before it is asked again whether to stop */
 #define UNIT_BYTES 20u
 #define GIVE_BACK (128u << 10) /* bytes of a mapping at once */
 
@@ -321,10 +322,14 @@ static void sink(struct device_rows *r, size_t place)
 
 int device_rows_give(struct device_rows *r, uint64_t until)
 {
+	unsigned rows = 0;
+
 	while (r->heap_count && r->heap[0]->time < until) {
 		struct device_stream *s = r->heap[0];
 		int rc = need_process(r, s);
 
+		if (rc == 0 && r->stop && rows++ % STOP_AFTER == 0)
+			rc = r->stop(r->ctx);
 		if (rc == 0)
 			rc = write_row(r, s);
 		if (rc == 0)
@@ -373,7 +378,8 @@ static int open_streams(struct device_rows *r)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->files.count; i++)
 		for (uint32_t k = 0; rc == 0 && k < r->files.list[i].profile.stream_count; k++)
-			rc = open_stream(r, &r->files.list[i], k);
+			if (r->files.list[i].profile.streams[k].count)
+				rc = open_stream(r, &r->files.list[i], k);
 	for (size_t i = r->heap_count / 2; i-- > 0;)
 		sink(r, i);
 	r->next = r->heap_count ? r->heap[0]->time : UINT64_MAX;

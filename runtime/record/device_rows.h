@@ -37,7 +37,10 @@ struct device_rows {
 	size_t run_count;
 	struct map64 by_info; /* address of an execution_info -> place in runs */
 	struct map64 by_id;   /* hash of pid, physical core, exec_id -> place in runs */
-	uint64_t next;	      /* time of the next row, BOOTTIME ns; all ones: there is none */
+	/* Asked now and then: -errno ends device_rows_give with it.  May be NULL; set by the merge. */
+	int (*stop)(void *ctx);
+	void *ctx;
+	uint64_t next; /* time of the next row, BOOTTIME ns; all ones: there is none */
 };
 
 /*

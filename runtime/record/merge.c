@@ -318,6 +318,11 @@ static void done(struct merger *m)
 	session_free(&m->session);
 }
 
+static int is_stopped(void *ctx)
+{
+	return cancelled(ctx);
+}
+
 static void run_began(
 	void *ctx, const struct item *start, uint32_t exec_id, uint32_t device_core, uint64_t mark)
 {
@@ -328,6 +333,8 @@ static int open_device(struct merger *m, struct rec_reader *reader)
 {
 	int rc = device_rows_open(&m->device, reader, &m->session, &m->processes, &m->timeline);
 
+	m->device.stop = is_stopped;
+	m->device.ctx = m;
 	m->ingest.run = run_began;
 	m->ingest.run_ctx = &m->device;
 	return rc;

@@ -355,6 +355,30 @@ TEST("device rows: a profile that is missing, damaged or cut costs its rows alon
 	}
 }
 
+TEST("device rows: of a profile in which one ring is damaged the others have their rows",
+	"[device_rows]")
+{
+	struct rows r;
+
+	REQUIRE(open_rows(&r));
+	add_points(&r.x);
+	add_work(&r.x);
+	nx_layout(&r.x);
+	r.x.rings[0].info.offset += 1u << 20; /* lies outside: that of pe */
+	nx_pack(&r.x);
+	add_run(&r.fx, 21, 1, 100 * US, 200 * US);
+	add_profile(&r.fx, &r.x, 0, FX_PID);
+	fx_end(&r.fx);
+	fx_close_writer(&r.fx);
+	REQUIRE(merge(&r, "out", true));
+	CHECK_EQ(r.fx.result.outputs[0].device_spans, 2);
+	CHECK_EQ(row(&r, "pe.add", PHASE_START)->phase, 0);
+	CHECK_EQ(r.fx.result.damage.bad_frames, 1);
+	CHECK(blind_says(&r, "device profile of pid 4711 (device-000000.ntff)"));
+	CHECK(r.fx.result.balanced);
+	free_rows(&r);
+}
+
 /* ---- times -------------------------------------------------------------------------------- */
 
 static const struct {
