@@ -23,6 +23,7 @@
 /* A writer reads the clock, then takes its place in the ring.  One that loses its CPU in between leaves a
  * record older than what was read meanwhile; this is how long that may be. */
 #define SLACK_NS 20000000ull
+#define LAST_TRIES 3u /* of a poll that fails, when there will be no other */
 
 /* Each runtime takes three descriptors: the usual soft limit is soon used up. */
 static void raise_limit(struct rlimit *old)
@@ -304,22 +305,26 @@ static long poll_one(struct runtimes *r, struct followed *f, bool ended)
 	 * the same file unless it died.  Asked before the rings are read: nothing comes after. */
 	bool gone = f->fd < 0 && (runtimes_gone(f) || runtimes_replaced(r, f));
 	bool dead = ended || (p.f->fd < 0 && !p.f->attached);
+	long n;
+
 	if (rc < 0)
 		return rc;
-	long n = ctl_reader_poll(
-		p.f->reader, dead || gone, clock_boot().ns, poll_batch, poll_name, &p);
-
+	/* Memory that is short may be there the next time; at the end the next time is now. */
+	for (unsigned tries = ended ? LAST_TRIES : 1; tries; tries--) {
+		n = ctl_reader_poll(
+			f->reader, dead || gone, clock_boot().ns, poll_batch, poll_name, &p);
+		if (n >= 0 || p.sink_error || ctl_reader_failed(f->reader))
+			break;
+	}
 	if (p.sink_error)
 		return p.sink_error;
-	if (n < 0 && ctl_reader_failed(f->reader)) {
+	if (n < 0 && (ended || ctl_reader_failed(f->reader))) {
 		f->source.failed = true;
 		r->failed++;
 	}
-	/* What else there was, as memory that is short, is tried again. */
-	n = n < 0 ? 0 : n;
 	if (f->source.failed || (gone && n == 0 && all_read(f->reader)))
 		retire(f);
-	return n;
+	return n < 0 ? 0 : n;
 }
 
 long runtimes_poll(struct runtimes *r, bool ended)

@@ -471,6 +471,83 @@ TEST("runtimes: the memory of a process is let go when it is gone, not when it c
 	close(step[1]);
 }
 
+/* From now on nothing can be mapped. */
+static void no_memory(struct rlimit *old)
+{
+	struct rlimit none;
+
+	REQUIRE_EQ(getrlimit(RLIMIT_AS, old), 0);
+	none = *old;
+	none.rlim_cur = 1u << 20;
+	REQUIRE_EQ(setrlimit(RLIMIT_AS, &none), 0);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NEED_OWN_MEMORY() SKIP("a build without a sanitizer, which maps memory of its own")
+#else
+#define NEED_OWN_MEMORY()
+#endif
+
+TEST("runtimes: one that ends while memory is short is read when there is some", "[agent]")
+{
+	struct seen seen = {.wanted = true};
+	struct runtimes *r;
+	struct runtime_source s;
+	struct rlimit old;
+	uint64_t mark;
+	siginfo_t si;
+	int step[2];
+
+	NEED_OWN_MEMORY();
+	r = open_runtimes(&seen);
+	REQUIRE(r);
+	REQUIRE_EQ(pipe2(step, O_CLOEXEC), 0);
+	seen.pid = fork();
+	if (seen.pid == 0)
+		run_child(r, step[0]);
+	while (!runtimes_get(r, 0, &s, &mark)) {
+		await(r);
+		REQUIRE_EQ(runtimes_serve(r), 0);
+	}
+	REQUIRE_EQ(write(step[1], "xx", 2), 2);
+	await(r);
+	serve(r);
+	REQUIRE_EQ(waitid(P_PID, (id_t)seen.pid, &si, WEXITED), 0);
+	no_memory(&old);
+	CHECK_EQ(runtimes_poll(r, false), 0);
+	REQUIRE_EQ(setrlimit(RLIMIT_AS, &old), 0);
+	CHECK(runtimes_reader(r, 0));
+	CHECK_EQ(runtimes_poll(r, true), 1);
+	CHECK_EQ(runtimes_failed(r), 0);
+	runtimes_close(r);
+	close(step[0]);
+	close(step[1]);
+}
+
+TEST("runtimes: one that cannot be read at the end for want of memory counts as failed", "[agent]")
+{
+	struct seen seen = {.wanted = true};
+	struct runtimes *r;
+	struct runtime_source s;
+	struct rlimit old;
+	struct fake f;
+	uint64_t mark;
+
+	NEED_OWN_MEMORY();
+	r = open_runtimes(&seen);
+	REQUIRE(r);
+	REQUIRE(fake_open(&f) && say_hello(&f, r));
+	serve(r);
+	fake_emit(&f);
+	no_memory(&old);
+	CHECK_EQ(runtimes_poll(r, true), 0);
+	REQUIRE_EQ(setrlimit(RLIMIT_AS, &old), 0);
+	CHECK_EQ(runtimes_failed(r), 1);
+	CHECK(runtimes_get(r, 0, &s, &mark) && s.failed);
+	runtimes_close(r);
+	fake_close(&f);
+}
+
 /* From now on no descriptor can be made. */
 static void no_descriptors(struct rlimit *old)
 {
