@@ -284,7 +284,7 @@ static int merge(const char *dir, bool device, struct measured *ret)
 static int measure(uint64_t records)
 {
 	struct measured plain, rows;
-	struct scratch dir;
+	struct scratch dir = {0};
 	struct scratch_path rec;
 	int status = 1;
 	pid_t child;
