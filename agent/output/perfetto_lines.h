@@ -47,9 +47,9 @@ struct pft_lane {
 
 struct pft_line {
 	enum pft_line_kind kind;
-	uint32_t number; /* thread id, or core */
+	uint32_t number;   /* thread id, or core */
 	uint32_t physical; /* of a unit: << PFT_UNIT_BITS | its number (pft_unit) */
-	uint32_t place; /* in the list of lines */
+	uint32_t place;	   /* in the list of lines */
 	uint32_t lane_count;
 	struct pft_lane *lanes; /* of a thread one, of a core up to PFT_LANES */
 };
