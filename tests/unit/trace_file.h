@@ -16,6 +16,7 @@
 #include "proto/delimited.h"
 #include "proto/event_codec.h"
 #include "runtime/base/file.h"
+#include "runtime/record/map64.h"
 
 struct trace_file {
 	char *data;
@@ -106,54 +107,81 @@ static inline const struct ntrace_event_view *trace_file_find(
 	return NULL;
 }
 
+/* By id: number of the first record of a phase, from 1. */
+static inline int index_phase(struct map64 *m, const struct trace_file *t, uint32_t phase)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < t->count && rc == 0; i++)
+		if (t->events[i].phase == phase && !map64_find(m, t->events[i].id))
+			rc = map64_put(m, t->events[i].id, i + 1);
+	return rc;
+}
+
+static inline const struct ntrace_event_view *indexed(
+	const struct map64 *m, const struct trace_file *t, uint64_t id)
+{
+	const uint64_t *number = map64_find(m, id);
+
+	return number ? &t->events[*number - 1] : NULL;
+}
+
+/* What is wrong with the i-th record, "" when nothing is. */
+static inline const char *trace_record_fault(
+	const struct trace_file *t, size_t i, const struct map64 *starts, const struct map64 *stops)
+{
+	const struct ntrace_event_view *e = &t->events[i], *start = e, *p, *q;
+
+	if (i && e->timestamp < e[-1].timestamp)
+		return "older than its predecessor";
+	if (e->timestamp < 978307200000000000u || e->timestamp > 4102444800000000000u)
+		return "not an epoch time";
+	if (e->phase < PHASE_START || e->phase > PHASE_INSTANT)
+		return "phase";
+	if (e->phase != PHASE_INSTANT && (e->id == 0 || e->id != e->tracking_id))
+		return "id and tracking_id";
+	if (e->phase != PHASE_STOP && e->duration)
+		return "a duration outside a stop";
+	if (e->phase == PHASE_START && indexed(starts, t, e->id) != e)
+		return "id used twice";
+	if (e->phase == PHASE_STOP) {
+		start = indexed(starts, t, e->id);
+		if (!start || start > e)
+			return "no start before the stop";
+		if (e->duration != e->timestamp - start->timestamp)
+			return "duration is not the interval";
+	}
+	if (!e->parent_id)
+		return "";
+	p = indexed(starts, t, e->parent_id);
+	q = indexed(stops, t, e->parent_id);
+	if (!p || p->timestamp > start->timestamp || p->thread_id != e->thread_id ||
+		(q && q->timestamp < e->timestamp))
+		return "outside its parent";
+	return "";
+}
+
 /* What is wrong with a file, "" when all invariants hold; *ret_open: spans without a stop. */
 static inline const char *trace_file_fault(const struct trace_file *t, size_t *ret_open)
 {
 	static char fault[200];
-	size_t starts = 0, stops = 0;
+	struct map64 starts = {0}, stops = {0};
+	size_t open = 0;
 
 	fault[0] = 0;
-#define FAULT(...) (snprintf(fault, sizeof(fault), __VA_ARGS__), fault)
-	for (size_t i = 0; i < t->count; i++) {
-		const struct ntrace_event_view *e = &t->events[i];
-		if (i && e->timestamp < e[-1].timestamp)
-			return FAULT("record %zu is older than its predecessor", i);
-		if (e->timestamp < 978307200000000000u || e->timestamp > 4102444800000000000u)
-			return FAULT("record %zu: not an epoch time", i);
-		if (e->phase < PHASE_START || e->phase > PHASE_INSTANT)
-			return FAULT("record %zu: phase %u", i, e->phase);
-		if (e->phase != PHASE_INSTANT && (e->id == 0 || e->id != e->tracking_id))
-			return FAULT("record %zu: id and tracking_id", i);
-		if (e->phase != PHASE_STOP && e->duration)
-			return FAULT("record %zu: a duration outside a stop", i);
-		starts += e->phase == PHASE_START;
-		stops += e->phase == PHASE_STOP;
-		if (e->phase == PHASE_START) {
-			const struct ntrace_event_view *first =
-				trace_file_find(t, e->id, PHASE_START);
-			if (first != e)
-				return FAULT("record %zu: id used twice", i);
-		}
-		const struct ntrace_event_view *start = e;
-		if (e->phase == PHASE_STOP) {
-			start = trace_file_find(t, e->id, PHASE_START);
-			if (!start || start > e)
-				return FAULT("record %zu: no start before the stop", i);
-			if (e->duration != e->timestamp - start->timestamp)
-				return FAULT("record %zu: duration is not the interval", i);
-		}
-		if (e->parent_id) {
-			const struct ntrace_event_view *p =
-				trace_file_find(t, e->parent_id, PHASE_START);
-			const struct ntrace_event_view *q =
-				trace_file_find(t, e->parent_id, PHASE_STOP);
-			if (!p || p->timestamp > start->timestamp || p->thread_id != e->thread_id ||
-				(q && q->timestamp < e->timestamp))
-				return FAULT("record %zu: outside its parent", i);
-		}
+	if (index_phase(&starts, t, PHASE_START) < 0 || index_phase(&stops, t, PHASE_STOP) < 0)
+		snprintf(fault, sizeof(fault), "no memory");
+	for (size_t i = 0; i < t->count && !*fault; i++) {
+		const char *what = trace_record_fault(t, i, &starts, &stops);
+
+		open += t->events[i].phase == PHASE_START;
+		open -= t->events[i].phase == PHASE_STOP;
+		if (*what)
+			snprintf(fault, sizeof(fault), "record %zu: %s", i, what);
 	}
-#undef FAULT
-	*ret_open = starts - stops;
+	map64_free(&starts);
+	map64_free(&stops);
+	*ret_open = open;
 	return fault;
 }
 
