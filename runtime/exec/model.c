@@ -19,6 +19,7 @@
 #include "runtime/log/log.h"
 #include "runtime/profile/exec_trace.h"
 #include "runtime/profile/profile.h"
+#include "runtime/profile/recorded.h"
 #include "runtime/trace/payload.h"
 #include "runtime/trace/sys_trace.h"
 #include "runtime/trace/trace.h"
@@ -310,6 +311,8 @@ static NRT_STATUS begin_load(const struct load *l, uint32_t *ret_nc)
 		status = check_device(runtime_core((int32_t)*ret_nc));
 	if (!status)
 		trace_core_touch(*ret_nc);
+	if (!status)
+		recorded_load(*ret_nc);
 	return status;
 }
 

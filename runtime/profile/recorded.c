@@ -2,7 +2,8 @@
 /*
  * recorded.c - profiles all cores of the process for the recorder that started it.
  *
- * A core on which nothing ran leaves no file.
+ * A core is profiled from the first load of a model on it, whose rings that opens: what no program uses costs nothing.  A core on
+ * which nothing ran leaves no file.
  */
 #include "runtime/profile/recorded.h"
 
@@ -27,6 +28,7 @@ static struct {
 	pthread_mutex_t lock;
 	char *dir;	 /* NULL: not on */
 	bool incomplete; /* a core is not profiled */
+	bool tried[PROFILE_MAX_CORES];
 	struct collector_cursor *cursors[PROFILE_MAX_CORES];
 	uint32_t count;
 } recorded = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -64,6 +66,7 @@ static void take_mark_away(void)
 
 static void subscribe(uint32_t nc)
 {
+	recorded.tried[nc] = true;
 	profile_hold(nc);
 	if (collector_subscribe(nc, &recorded.cursors[nc]) == NRT_SUCCESS)
 		return;
@@ -89,9 +92,16 @@ void recorded_open(const struct runtime *r)
 	} else {
 		recorded.incomplete = false;
 		recorded.count = device_logical_count(r->devices);
-		for (uint32_t nc = 0; nc < recorded.count; nc++)
-			subscribe(nc);
+		memset(recorded.tried, 0, sizeof(recorded.tried));
 	}
+	pthread_mutex_unlock(&recorded.lock);
+}
+
+void recorded_load(uint32_t nc)
+{
+	pthread_mutex_lock(&recorded.lock);
+	if (recorded.dir && nc < recorded.count && !recorded.tried[nc])
+		subscribe(nc);
 	pthread_mutex_unlock(&recorded.lock);
 }
 

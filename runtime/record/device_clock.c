@@ -166,6 +166,14 @@ static void extend(struct device_clock *c, const struct device_point *p, wide dr
 	push(c, p);
 }
 
+bool device_clock_breaks(const struct device_point *a, const struct device_point *b)
+{
+	wide error, drift = apart(a, b, &error);
+
+	drift = drift < 0 ? -drift : drift;
+	return drift > error + drifted(distance(b->nc, a->nc), DEVICE_RESET_PPB);
+}
+
 void device_clock_add(struct device_clock *c, const struct device_point *p)
 {
 	wide drift, error;
@@ -174,13 +182,12 @@ void device_clock_add(struct device_clock *c, const struct device_point *p)
 		push(c, p);
 		return;
 	}
-	drift = apart(newest(c), p, &error);
-	drift = drift < 0 ? -drift : drift;
-	if (drift > error + drifted(distance(p->nc, newest(c)->nc), DEVICE_RESET_PPB)) {
+	if (device_clock_breaks(newest(c), p)) {
 		c->count = 0;
 		c->resets++;
 		push(c, p);
 	} else if (p->nc > newest(c)->nc) {
-		extend(c, p, drift, error);
+		drift = apart(newest(c), p, &error);
+		extend(c, p, drift < 0 ? -drift : drift, error);
 	}
 }

@@ -43,6 +43,8 @@ struct device_clock {
 };
 
 void device_clock_add(struct device_clock *c, const struct device_point *p);
+/* Is the clock further off at b, the later one, than it drifts: has it been reset, or stood still, or gone by leaps? */
+bool device_clock_breaks(const struct device_point *a, const struct device_point *b);
 
 /* The functions below need a point at least (count > 0). */
 

@@ -112,11 +112,15 @@ static int need_process(struct device_rows *r, struct device_stream *s)
 }
 
 /* The host's time of one end of the item, not before what the stream gave last.  False: it cannot be told. */
-static bool place_row(const struct device_rows *r, struct device_stream *s, uint64_t ps)
+static bool place_row(
+	const struct device_rows *r, struct device_stream *s, uint64_t ps, bool begins)
 {
+	bool (*host_ns)(struct ntff_cursor * c, uint32_t era, uint64_t device_ps,
+		uint64_t * ret_boot_ns, uint64_t * ret_bound_ns) =
+		begins ? ntff_host_ns : ntff_host_ns_end;
 	uint64_t time;
 
-	if (!ntff_host_ns(&s->cursor, s->item.era, ps, &time, &s->bound) ||
+	if (!host_ns(&s->cursor, s->item.era, ps, &time, &s->bound) ||
 		!clock_map_valid(&r->session->clock, time))
 		return false;
 	s->late = time < s->time ? s->time - time : 0;
@@ -173,7 +177,7 @@ static void place_end(struct device_rows *r, struct device_stream *s)
 	uint64_t bound = s->bound;
 
 	s->late = 0;
-	if (!place_row(r, s, s->item.end_ps) || s->bound < bound)
+	if (!place_row(r, s, s->item.end_ps, false) || s->bound < bound)
 		s->bound = bound;
 }
 
@@ -194,7 +198,7 @@ static int advance(struct device_rows *r, struct device_stream *s)
 			s->count.told += records;
 			continue;
 		}
-		if (!place_row(r, s, s->item.start_ps)) {
+		if (!place_row(r, s, s->item.start_ps, s->item.span)) {
 			s->count.timeless += records;
 			continue;
 		}

@@ -11,6 +11,8 @@
 #define ENGINES 5u
 #define NO_POINT UINT32_MAX
 
+__extension__ typedef unsigned __int128 unsigned_wide;
+
 const char *ntff_what_name(enum ntff_what what)
 {
 	static const char *const names[NTFF_WHATS] = {
@@ -205,15 +207,16 @@ static struct device_point point_of(const Ntff__NtffSyncPoint *s)
 	return (struct device_point){s->device_ps / 1000, s->boot_ns, s->bound_ns};
 }
 
-/* The last point of an era at or before a time; the time is between the first and the last. */
-static uint32_t point_before(const struct ntff_core *core, const struct ntff_era *e, uint64_t ps)
+/* The last point of an era at or before a time, or truly before it; the time is between the first and the last. */
+static uint32_t point_before(
+	const struct ntff_core *core, const struct ntff_era *e, uint64_t ps, bool ends)
 {
 	uint32_t low = 0, high = e->count;
 
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (core->points[e->first + middle]->device_ps <= ps)
+		if (core->points[e->first + middle]->device_ps + ends <= ps)
 			low = middle;
 		else
 			high = middle;
@@ -221,20 +224,36 @@ static uint32_t point_before(const struct ntff_core *core, const struct ntff_era
 	return e->first + low;
 }
 
-/* Between two points these two say when it was, before and behind all the first and the last. */
-static void choose_part(struct ntff_cursor *c, uint32_t era, uint64_t ps)
+static bool is_inside(const struct ntff_era *e, uint64_t ps, bool ends)
+{
+	return ends ? ps > e->low_ps && ps <= e->high_ps : ps >= e->low_ps && ps < e->high_ps;
+}
+
+/* Is it between the two points that were asked last? */
+static bool is_in_part(const struct ntff_cursor *c, uint32_t era, uint64_t ps, bool ends)
+{
+	const Ntff__NtffSyncPoint *const *p = c->core->points + c->part_point;
+
+	if (!c->part_known || c->part_era != era || c->part_point == NO_POINT ||
+		!is_inside(&c->core->eras[era], ps, ends))
+		return false;
+	return p[0]->device_ps + ends <= ps && ps < p[1]->device_ps + ends;
+}
+
+/* Between two points these two say when it was, before and behind all the first and the last of those between which the
+ * clock was steady. */
+static void choose_part(struct ntff_cursor *c, uint32_t era, uint64_t ps, bool ends)
 {
 	const struct ntff_core *core = c->core;
 	const struct ntff_era *e = &core->eras[era];
-	uint32_t first = e->first, last = e->first + e->count - 1, point = NO_POINT;
-	bool inside = ps >= e->low_ps && ps < e->high_ps;
+	bool behind = ends ? ps > e->high_ps : ps >= e->high_ps;
+	uint32_t first = e->first + (behind ? e->last : 0);
+	uint32_t last = e->first + (behind ? e->count : e->steady) - 1, point = NO_POINT;
 
-	if (c->part_known && c->part_era == era && inside == (c->part_point != NO_POINT) &&
-		(!inside || (core->points[c->part_point]->device_ps <= ps &&
-				    ps < core->points[c->part_point + 1]->device_ps)))
+	if (is_in_part(c, era, ps, ends))
 		return;
-	if (inside) {
-		point = point_before(core, e, ps);
+	if (is_inside(e, ps, ends)) {
+		point = point_before(core, e, ps, ends);
 		first = point;
 		last = point + 1;
 	}
@@ -243,21 +262,54 @@ static void choose_part(struct ntff_cursor *c, uint32_t era, uint64_t ps)
 	c->part_era = era;
 	c->part_point = point;
 	c->part_known = true;
+	c->part_broken = point != NO_POINT && device_clock_breaks(&c->part[0], &c->part[1]);
+}
+
+/* Where the clock stood still, or leapt: back from the later point, but not before the earlier one. */
+static uint64_t host_in_break(const struct device_point p[2], uint64_t nc, uint64_t *ret_bound_ns)
+{
+	uint64_t hosts = p[1].host > p[0].host ? p[1].host - p[0].host : 0;
+	uint64_t back = p[1].nc > nc ? p[1].nc - nc : 0;
+	uint64_t most = back < hosts ? back : hosts;
+	uint64_t bound = p[0].bound > p[1].bound ? p[0].bound : p[1].bound;
+
+	/* The clock was the faster one: all of it fits in between. */
+	if (p[1].nc - p[0].nc > hosts)
+		most = (uint64_t)((unsigned_wide)hosts * back / (p[1].nc - p[0].nc));
+	*ret_bound_ns = bound + (hosts - most > most ? hosts - most : most);
+	return p[1].host - most;
+}
+
+static bool host_ns(struct ntff_cursor *c, uint32_t era, uint64_t device_ps, bool ends,
+	uint64_t *ret_boot_ns, uint64_t *ret_bound_ns)
+{
+	struct device_clock clock;
+	uint64_t nc = device_ps / 1000;
+
+	if (era >= c->core->era_count || c->core->eras[era].count == 0)
+		return false;
+	choose_part(c, era, device_ps, ends);
+	if (c->part_broken) {
+		*ret_boot_ns = host_in_break(c->part, nc, ret_bound_ns);
+		return true;
+	}
+	clock.points[0] = c->part[0];
+	clock.points[1] = c->part[1];
+	clock.count = c->part[1].nc > c->part[0].nc ? 2 : 1;
+	clock.drift_limit = c->core->eras[era].drift_limit;
+	*ret_boot_ns = device_clock_host(&clock, nc);
+	*ret_bound_ns = device_clock_bound(&clock, nc, *ret_boot_ns);
+	return true;
 }
 
 bool ntff_host_ns(struct ntff_cursor *c, uint32_t era, uint64_t device_ps, uint64_t *ret_boot_ns,
 	uint64_t *ret_bound_ns)
 {
-	struct device_clock clock;
+	return host_ns(c, era, device_ps, false, ret_boot_ns, ret_bound_ns);
+}
 
-	if (era >= c->core->era_count || c->core->eras[era].count == 0)
-		return false;
-	choose_part(c, era, device_ps);
-	clock.points[0] = c->part[0];
-	clock.points[1] = c->part[1];
-	clock.count = c->part[1].nc > c->part[0].nc ? 2 : 1;
-	clock.drift_limit = c->core->eras[era].drift_limit;
-	*ret_boot_ns = device_clock_host(&clock, device_ps / 1000);
-	*ret_bound_ns = device_clock_bound(&clock, device_ps / 1000, *ret_boot_ns);
-	return true;
+bool ntff_host_ns_end(struct ntff_cursor *c, uint32_t era, uint64_t device_ps,
+	uint64_t *ret_boot_ns, uint64_t *ret_bound_ns)
+{
+	return host_ns(c, era, device_ps, true, ret_boot_ns, ret_bound_ns);
 }

@@ -96,10 +96,12 @@ static struct device_point point_of(const Ntff__NtffSyncPoint *s)
 	return (struct device_point){s->device_ps / 1000, s->boot_ns, s->bound_ns};
 }
 
-/* Lets the clock take the points of a core, which are `count` from c->points on; keeps those that it takes. */
+/* Lets the clock take the points of a core, which are `count` from c->points on; keeps those that it takes.  A clock that
+ * has stood still or gone by leaps is in the same era: its times are still in order. */
 static void make_eras(struct ntff_core *c, uint32_t count)
 {
 	struct device_clock clock = {0};
+	uint64_t last_ps = 0;
 
 	c->era_count = 1;
 	for (uint32_t i = 0; i < count; i++) {
@@ -110,11 +112,17 @@ static void make_eras(struct ntff_core *c, uint32_t count)
 		device_clock_add(&clock, &point);
 		if (clock.total == total)
 			continue;
-		if (clock.resets != resets)
+		if (clock.resets != resets && c->points[i]->device_ps < last_ps)
 			c->eras[c->era_count++].first = c->point_count;
+		last_ps = c->points[i]->device_ps;
 		e = &c->eras[c->era_count - 1];
-		e->drift_limit = clock.drift_limit;
-		e->high_ps = c->points[i]->device_ps;
+		if (clock.resets != resets)
+			e->last = e->count;
+		if (e->last == 0)
+			e->steady = e->count + 1;
+		if (clock.drift_limit > e->drift_limit)
+			e->drift_limit = clock.drift_limit;
+		e->high_ps = last_ps;
 		if (e->count++ == 0)
 			e->low_ps = e->high_ps;
 		c->points[c->point_count++] = c->points[i];
@@ -155,6 +163,12 @@ static bool has(const struct ntff_core *c, uint32_t era, uint64_t ps)
 	return e->count > 0 && e->low_ps <= ps && ps <= e->high_ps;
 }
 
+/* What is at the time of the first point of an era that comes may be the end of what was before. */
+static bool has_behind_its_first(const struct ntff_core *c, uint32_t era, uint64_t ps)
+{
+	return has(c, era, ps) && ps > c->eras[era].low_ps;
+}
+
 uint32_t ntff_era_after(
 	const struct ntff_core *core, uint32_t era, uint64_t last_ps, uint64_t device_ps)
 {
@@ -163,7 +177,7 @@ uint32_t ntff_era_after(
 	if (era + 1 >= core->era_count || (!back && has(core, era, device_ps)))
 		return era;
 	for (uint32_t i = era + 1; i < core->era_count && i <= era + ERAS_AHEAD; i++)
-		if (has(core, i, device_ps))
+		if (has_behind_its_first(core, i, device_ps))
 			return i;
 	return back ? era + 1 : era;
 }

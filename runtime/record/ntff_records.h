@@ -11,8 +11,9 @@
  * Two records, START and END with the same number, make one item; in one ring they come in the order of
  * time.  Times are the core's own, in picoseconds, and exact.  The host's BOOTTIME follows from the
  * profile's sync points of the same physical core, and is known to a bound (device_clock.h).  When a core's
- * clock began anew during the profile, its points fall into eras; an item's era is the one whose
- * points its time fits, never an earlier one than of an item before it in its ring.
+ * clock went back during the profile, its points fall into eras; an item's era is the one whose
+ * points its time fits, never an earlier one than of an item before it in its ring.  A clock that stands still
+ * between two points or leaps stays in its era, and what lies between them is reckoned back from the later one.
  *
  * Takes memory in proportion to the message, none per record; time n log n at most, whatever a file
  * says.  A profile that is open does not change: any thread may read it, each with cursors of its own.
@@ -47,8 +48,10 @@ struct ntff_stream {
 };
 
 struct ntff_era {
-	uint32_t first, count;	       /* of the core's points */
-	uint32_t drift_limit;	       /* ppb */
+	uint32_t first, count; /* of the core's points */
+	uint32_t steady;       /* points until the clock stands still or leaps for the first time */
+	uint32_t last;	       /* the first one since it did so for the last time */
+	uint32_t drift_limit;  /* ppb */
 	uint64_t low_ps, high_ps;      /* times of its first and last point */
 	uint32_t first_run, run_count; /* of the core's runs */
 };
@@ -138,7 +141,7 @@ struct ntff_cursor {
 	/* The part of the core's clock that was asked last: two points, or one twice. */
 	struct device_point part[2];
 	uint32_t part_era, part_point;
-	bool part_known;
+	bool part_known, part_broken; /* broken: the clock stood still between the two, or leapt */
 };
 
 void ntff_cursor_open(
@@ -147,9 +150,13 @@ void ntff_cursor_open(
 int ntff_cursor_next(struct ntff_cursor *c, struct ntff_item *ret);
 void ntff_cursor_close(struct ntff_cursor *c);
 
-/* BOOTTIME of a time of the cursor's core in an era, and by how much it may be wrong.  False: no sync point. */
+/* BOOTTIME of a time of the cursor's core in an era, and by how much it may be wrong.  False: no sync point.  Where the
+ * clock stood still a time has two answers: the end of it, for what begins then, and with _end the begin of it, for
+ * what ends then. */
 bool ntff_host_ns(struct ntff_cursor *c, uint32_t era, uint64_t device_ps, uint64_t *ret_boot_ns,
 	uint64_t *ret_bound_ns);
+bool ntff_host_ns_end(struct ntff_cursor *c, uint32_t era, uint64_t device_ps,
+	uint64_t *ret_boot_ns, uint64_t *ret_bound_ns);
 
 /* The run in which an item of this core begins, or NULL. */
 const Ntff__ExecutionInfo *ntff_run_of(const struct ntff_core *core, const struct ntff_item *item);

@@ -559,3 +559,54 @@ TEST("ntff records: an item belongs to the run that it is in, if any", "[ntff]")
 	ntff_profile_close(&p);
 	nx_free(&x);
 }
+
+TEST("ntff records: a clock that stands still or leaps has not begun anew", "[ntff]")
+{
+	/* Runs of 300 us back to back on a clock that only they move; the host waits 1 s between two, and each takes it 40 us;
+	 * the clocks are read after each. */
+	const uint64_t run_ps = 300000000ull, idle_ns = 1000000000ull, run_ns = 40000;
+	const uint64_t begin_ns = 5000000000ull;
+	static struct nx x;
+	struct ntff_profile p;
+	struct ntff_cursor c;
+	struct ntff_item item;
+	struct nx_ring *r;
+
+	nx_init(&x);
+	r = nx_ring(&x, NX_INSTRUCTION, NX_ON_NC, 0, 0, 0);
+	nx_sync(&x, 0, 0, SECOND, begin_ns, 10);
+	for (uint64_t i = 0; i < 4; i++) {
+		const uint64_t start_ps = SECOND + i * run_ps;
+
+		nx_run(&x, 0, 0, i + 1, start_ps, start_ps + run_ps);
+		nx_ran(r, 3, 1, start_ps, start_ps + run_ps);
+		nx_sync(&x, 0, 0, start_ps + run_ps, begin_ns + (i + 1) * (idle_ns + run_ns), 10);
+		nx_sync(&x, 0, 0, start_ps + run_ps,
+			begin_ns + (i + 2) * idle_ns + (i + 1) * run_ns, 10);
+	}
+	nx_build(&x);
+	REQUIRE_EQ(ntff_profile_open(&p, x.bytes, x.size), 0);
+	REQUIRE_EQ(p.cores[0].era_count, 1);
+	ntff_cursor_open(&c, &p, &p.streams[0]);
+	for (uint64_t i = 0; i < 4; i++) {
+		uint64_t start, end, bound;
+
+		test_info("run %llu", (unsigned long long)i);
+		REQUIRE_EQ(ntff_cursor_next(&c, &item), 1);
+		CHECK_EQ(item.era, 0);
+		REQUIRE(ntff_run_of(c.core, &item) != NULL);
+		CHECK_EQ(ntff_run_of(c.core, &item)->exec_id, i + 1);
+		REQUIRE(ntff_host_ns_end(&c, 0, item.end_ps, &end, &bound));
+		CHECK(apart(end, begin_ns + (i + 1) * (idle_ns + run_ns)) <= bound);
+		CHECK(i == 0 || bound <= run_ns + 100);
+		REQUIRE(ntff_host_ns(&c, 0, item.start_ps, &start, &bound));
+		CHECK(start <= end);
+		/* All that is known of the first: between the two readings around it. */
+		CHECK(apart(start, begin_ns + (i + 1) * idle_ns + i * run_ns) <= bound);
+	}
+	CHECK_EQ(ntff_cursor_next(&c, &item), 0);
+	CHECK_EQ(c.no_start + c.no_end, 0);
+	ntff_cursor_close(&c);
+	ntff_profile_close(&p);
+	nx_free(&x);
+}
