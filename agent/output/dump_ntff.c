@@ -26,32 +26,46 @@ static void line_end(struct json_out *j)
 	fputc('\n', j->f);
 }
 
-/* A message as it is. */
+/* A message as it is; also numbers that are 0, of which cores and engines have some. */
 static void print_message(FILE *f, const char *what, const ProtobufCMessage *m)
 {
 	struct json_out j = line_begin(f, what);
 
-	message_json_members(&j, m);
+	message_json_all(&j, m);
 	line_end(&j);
 }
 
 const char *ntff_place(
-	const struct ntff_stream *s, const struct ntff_item *item, char buf[NTFF_PLACE_BYTES])
+	const struct ntff_cursor *c, const struct ntff_item *item, char buf[NTFF_UNIT_BYTES])
 {
-	static const char *const engines[] = {"pe", "act", "pool", "dve", "sp"};
+	Ntff__BlockType block = c->stream->info->block_type;
+	const Ntff__NtffInstruction *i;
 
-	if (s->info->block_type == NTFF__BLOCK_TYPE__BLOCK_TOPSP)
-		return "top_sp";
-	if (s->info->block_type == NTFF__BLOCK_TYPE__BLOCK_DMA)
-		snprintf(buf, NTFF_PLACE_BYTES, "dma%" PRIu32, item->engine);
-	else if (item->what == NTFF_RUN || item->what == NTFF_SWITCH || item->what == NTFF_ERROR ||
-		 item->what == NTFF_THROTTLE)
+	if (item->what == NTFF_ERROR) {
+		/* The ring is that of all units of the core. */
+		i = ntff_instruction_of(c->profile, c->core, ntff_run_of(c->core, item), item);
+		if (!i)
+			return block == NTFF__BLOCK_TYPE__BLOCK_TOPSP ? "topsp" : "nc";
+		ntff_unit_name(i->block_type, i->engine_index, buf);
+		return buf;
+	}
+	if (block == NTFF__BLOCK_TYPE__BLOCK_NC &&
+		(item->what == NTFF_RUN || item->what == NTFF_SWITCH ||
+			item->what == NTFF_THROTTLE))
 		return "nc";
-	else if (item->engine < sizeof(engines) / sizeof(engines[0]))
-		return engines[item->engine];
-	else
-		snprintf(buf, NTFF_PLACE_BYTES, "engine%" PRIu32, item->engine);
+	ntff_unit_name(block, item->engine, buf);
 	return buf;
+}
+
+struct ntff_lost ntff_lost_sum(const struct ntff_profile *p)
+{
+	struct ntff_lost sum = {0};
+
+	for (size_t i = 0; i < p->info->n_losses; i++) {
+		sum.records += p->info->losses[i]->lost;
+		sum.at_least |= p->info->losses[i]->at_least;
+	}
+	return sum;
 }
 
 void ntff_sums_add(struct ntff_sums *to, const struct ntff_cursor *c)
@@ -62,6 +76,13 @@ void ntff_sums_add(struct ntff_sums *to, const struct ntff_cursor *c)
 }
 
 /* ---- what the message says ---------------------------------------------------------------- */
+
+/* Of the program, from 0; the message has it plus 1. */
+static void print_vnc(struct json_out *j, const struct ntff_profile *p)
+{
+	if (p->info->logical_nc)
+		jout_key_unsigned(j, "vnc", p->info->logical_nc - 1);
+}
 
 static void print_profile(FILE *f, const struct ntff_profile *p)
 {
@@ -81,6 +102,7 @@ static void print_profile(FILE *f, const struct ntff_profile *p)
 	jout_key_unsigned(&j, "message_size", h->message_size);
 	jout_key_unsigned(&j, "cores", p->core_count);
 	jout_key_unsigned(&j, "rings", p->stream_count);
+	print_vnc(&j, p);
 	message_json_members(&j, &info.base);
 	line_end(&j);
 }
@@ -95,20 +117,23 @@ static void print_graph(FILE *f, const Ntff__SubgraphInfo *g, uint64_t model)
 	jout_key_unsigned(&j, "model_id", model);
 	jout_key_unsigned(&j, "instructions", g->n_instructions);
 	jout_key_unsigned(&j, "rings", g->n_traces);
-	message_json_members(&j, &rest.base);
+	message_json_all(&j, &rest.base);
 	line_end(&j);
 }
 
 static void print_node(FILE *f, const Ntff__NeffNodeInfo *node)
 {
 	Ntff__NeffNodeInfo rest = *node;
+	struct json_out j;
 
 	if (node->node_info_case != NTFF__NEFF_NODE_INFO__NODE_INFO_ND_NODE) {
 		print_message(f, "node", &node->base);
 		return;
 	}
 	rest.node_info_case = NTFF__NEFF_NODE_INFO__NODE_INFO__NOT_SET;
-	print_message(f, "node", &rest.base);
+	j = line_begin(f, "node");
+	message_json_members(&j, &rest.base);
+	line_end(&j);
 	for (size_t i = 0; i < node->nd_node->n_graphs; i++)
 		print_graph(f, node->nd_node->graphs[i], node->model_id);
 }
@@ -165,6 +190,8 @@ static void print_meaning(
 		jout_key_unsigned(j, "value", item->subtype);
 	} else if (item->what == NTFF_ERROR) {
 		jout_key_unsigned(j, "fault", item->custom);
+		if (ntff_fault_name(item->custom))
+			jout_key_text(j, "fault_name", ntff_fault_name(item->custom));
 		jout_key_unsigned(j, "status", item->subtype);
 	} else if (item->what == NTFF_RUN) {
 		jout_key_unsigned(j, "status", item->custom);
@@ -180,11 +207,11 @@ static void print_meaning(
 static void print_item(FILE *f, struct ntff_cursor *c, const struct ntff_item *item)
 {
 	struct json_out j = line_begin(f, ntff_what_name(item->what));
-	char place[NTFF_PLACE_BYTES];
+	char place[NTFF_UNIT_BYTES];
 
 	jout_key_unsigned(&j, "nd_idx", c->core->nd_idx);
 	jout_key_unsigned(&j, "nc_idx", c->core->nc_idx);
-	jout_key_text(&j, "engine", ntff_place(c->stream, item, place));
+	jout_key_text(&j, "engine", ntff_place(c, item, place));
 	print_meaning(&j, c, item);
 	print_run_and_time(&j, c, item);
 	line_end(&j);
@@ -220,6 +247,7 @@ static int print_core(
 		records += p->streams[c->first_stream + i].count;
 	jout_key_unsigned(&j, "nd_idx", c->nd_idx);
 	jout_key_unsigned(&j, "nc_idx", c->nc_idx);
+	print_vnc(&j, p);
 	jout_key_unsigned(&j, "rings", c->stream_count);
 	jout_key_unsigned(&j, "records", records);
 	jout_key_unsigned(&j, "sync_points", c->point_count);
@@ -237,20 +265,15 @@ static int print_core(
 static void print_total(FILE *f, const struct ntff_profile *p, const struct ntff_sums *sums)
 {
 	struct json_out j = line_begin(f, "total");
-	uint64_t lost = 0;
-	bool at_least = false;
+	const struct ntff_lost lost = ntff_lost_sum(p);
 
 	for (unsigned i = 0; i < NTFF_WHATS; i++)
 		if (sums->items[i] > 0)
 			jout_key_unsigned(&j, ntff_what_name(i), sums->items[i]);
-	for (size_t i = 0; i < p->info->n_losses; i++) {
-		lost += p->info->losses[i]->lost;
-		at_least |= p->info->losses[i]->at_least;
-	}
 	jout_key_unsigned(&j, "no_start", sums->no_start);
 	jout_key_unsigned(&j, "no_end", sums->no_end);
-	jout_key_unsigned(&j, "lost", lost);
-	if (at_least)
+	jout_key_unsigned(&j, "lost", lost.records);
+	if (lost.at_least)
 		jout_key_bool(&j, "lost_at_least", true);
 	jout_key_unsigned(&j, "gaps", sums->lost_marks);
 	line_end(&j);

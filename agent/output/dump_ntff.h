@@ -3,7 +3,7 @@
  * dump_ntff.h - prints a device profile: what its message says, then the items of each ring, one line
  * each, as JSON; or a timeline of each core as text.
  *
- * JSON lines have `what` first.  In their order: profile, node, subgraph; for each core core, sync_point, execution and
+ * nc_idx is the physical core within its device, vnc the logical core of the program, from 0.  JSON lines have `what` first.  In their order: profile, node, subgraph; for each core core, sync_point, execution and
  * the items of its rings; loss; total.  Times of items are the core's own in picoseconds (*_ps); boot_ns is
  * CLOCK_BOOTTIME of the start, right to bound_ns, and left out where no sync point says it.
  */
@@ -24,9 +24,15 @@ struct ntff_sums {
 };
 void ntff_sums_add(struct ntff_sums *to, const struct ntff_cursor *c);
 
-/* "pe", "dma3", "top_sp": where an item was. */
-#define NTFF_PLACE_BYTES 24u
+/* "pe", "dma3", "topsp": the unit that an item is of, "nc" for those of the whole core. */
 const char *ntff_place(
-	const struct ntff_stream *s, const struct ntff_item *item, char buf[NTFF_PLACE_BYTES]);
+	const struct ntff_cursor *c, const struct ntff_item *item, char buf[NTFF_UNIT_BYTES]);
+
+/* What was lost of all rings, as the file says. */
+struct ntff_lost {
+	uint64_t records;
+	bool at_least;
+};
+struct ntff_lost ntff_lost_sum(const struct ntff_profile *p);
 
 #endif

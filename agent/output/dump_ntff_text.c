@@ -11,11 +11,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "agent/output/printable.h"
 #include "runtime/base/file.h"
 
 #define PS_PER_US 1000000u
+#define NS_PER_S 1000000000u
 
 struct ring {
 	struct ntff_cursor cursor;
@@ -73,13 +75,19 @@ static void name_of(const struct ring *r, const Ntff__ExecutionInfo *run, char *
 
 	switch (item->what) {
 	case NTFF_RUN:
-		snprintf(buf, size, "run #%u%s", item->id, item->custom ? " failed" : "");
+		snprintf(buf, size, "run #%u%s%s%s", item->id, item->custom ? " failed" : "",
+			run && run->model_name && *run->model_name ? " " : "",
+			run ? PRINTABLE(run->model_name) : "");
 		return;
 	case NTFF_SEMAPHORE:
 		snprintf(buf, size, "semaphore %u = %u", item->custom, item->subtype);
 		return;
 	case NTFF_ERROR:
-		snprintf(buf, size, "error %u, status %u", item->custom, item->subtype);
+		if (ntff_fault_name(item->custom))
+			snprintf(buf, size, "fault %s, status %u", ntff_fault_name(item->custom),
+				item->subtype);
+		else
+			snprintf(buf, size, "fault %u, status %u", item->custom, item->subtype);
 		return;
 	case NTFF_INSTRUCTION:
 	case NTFF_TRANSFER:
@@ -97,7 +105,7 @@ static void print_item(FILE *f, struct timeline *t, struct ring *r)
 {
 	const struct ntff_item *item = &r->item;
 	const Ntff__ExecutionInfo *run = ntff_run_of(r->cursor.core, item);
-	char place[NTFF_PLACE_BYTES], name[PRINTABLE_BYTES + 32];
+	char place[NTFF_UNIT_BYTES], name[PRINTABLE_BYTES + 32];
 	uint64_t boot_ns, bound_ns;
 
 	if (!t->any || item->era != t->era) {
@@ -113,7 +121,7 @@ static void print_item(FILE *f, struct timeline *t, struct ring *r)
 		print_us(f, 16, "-", t->first_ps - item->start_ps);
 	else
 		print_us(f, 16, "", item->start_ps - t->first_ps);
-	fprintf(f, "  %-7s %-24s", ntff_place(r->cursor.stream, item, place), name);
+	fprintf(f, "  %-7s %-24s", ntff_place(&r->cursor, item, place), name);
 	if (item->span) {
 		print_us(f, 15, "", item->end_ps - item->start_ps);
 		fputs(" us", f);
@@ -127,27 +135,31 @@ static void print_item(FILE *f, struct timeline *t, struct ring *r)
 	fputc('\n', f);
 }
 
-static void print_core_head(FILE *f, const struct ntff_core *c)
+static void print_core_head(FILE *f, const struct ntff_profile *p, const struct ntff_core *c)
 {
-	fprintf(f,
-		"# core nd%" PRIu32 "/nc%" PRIu32 ": rings %" PRIu32 ", sync points %" PRIu32
-		", runs %" PRIu32 "\n",
-		c->nd_idx, c->nc_idx, c->stream_count, c->point_count, c->run_count);
+	fprintf(f, "# core nd%" PRIu32 "/nc%" PRIu32, c->nd_idx, c->nc_idx);
+	if (p->info->logical_nc)
+		fprintf(f, ", of the program's core %" PRIu32, p->info->logical_nc - 1);
+	fprintf(f, ": rings %" PRIu32 ", sync points %" PRIu32 ", executions %" PRIu32 "\n",
+		c->stream_count, c->point_count, c->run_count);
 }
 
-/* "error ring 0 of nc" */
+/* "event ring of pe" */
 static void print_ring_name(FILE *f, const Ntff__NtffLoss *l)
 {
 	static const char *const kinds[] = {
 		"instruction", "event", "error", "explicit", "dma", "throttle"};
-	static const char *const blocks[] = {"nc", "dma", "top_sp"};
+	bool whole = l->block_type == NTFF__BLOCK_TYPE__BLOCK_NC &&
+		     (l->trace_type == NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_ERROR ||
+			     l->trace_type == NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_THROTTLE);
+	char unit[NTFF_UNIT_BYTES] = "nc";
 
-	fprintf(f, "%s ring %" PRIu32 " of %s",
+	if (!whole)
+		ntff_unit_name(l->block_type, l->engine_index, unit);
+	fprintf(f, "%s ring of %s",
 		(unsigned)l->trace_type < sizeof(kinds) / sizeof(kinds[0]) ? kinds[l->trace_type]
 									   : "unknown",
-		l->engine_index,
-		(unsigned)l->block_type < sizeof(blocks) / sizeof(blocks[0]) ? blocks[l->block_type]
-									     : "unknown");
+		unit);
 }
 
 static void print_losses(FILE *f, const struct ntff_profile *p, const struct ntff_sums *sums)
@@ -162,6 +174,11 @@ static void print_losses(FILE *f, const struct ntff_profile *p, const struct ntf
 			fprintf(f, " (%s)", PRINTABLE(l->why));
 		fputc('\n', f);
 	}
+	if (p->info->executions_lost)
+		fprintf(f,
+			"# lost: what is known of %" PRIu64
+			" executions, whose records have no exec=\n",
+			p->info->executions_lost);
 	if (sums->no_start || sums->no_end)
 		fprintf(f,
 			"# unpaired: %" PRIu64 " ends without a start, %" PRIu64
@@ -212,7 +229,7 @@ static int print_core(
 
 	if (!rings || !heap)
 		return -ENOMEM;
-	print_core_head(f, c);
+	print_core_head(f, p, c);
 	rc = fill(&t, p, c);
 	while (rc == 0 && t.count > 0) {
 		struct ring *r = t.heap[0];
@@ -228,20 +245,50 @@ static int print_core(
 	return rc;
 }
 
+static void print_head(FILE *f, const struct ntff_profile *p)
+{
+	const Ntff__NtffInfo *info = p->info;
+	time_t begun = (time_t)(info->profile_start_time / NS_PER_S);
+	char text[32] = "";
+	struct tm tm;
+
+	fprintf(f, "# device profile, format %u, by %s%s%s", p->file.header.format,
+		PRINTABLE(p->file.header.producer), info->virtual_device ? "; VIRTUAL device" : "",
+		info->partial ? "; PARTIAL" : "");
+	if (info->pid)
+		fprintf(f, "; pid %" PRIu32, info->pid);
+	if (info->profile_start_time && gmtime_r(&begun, &tm) &&
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm))
+		fprintf(f, "; begun %s.%06" PRIu64 " UTC", text,
+			info->profile_start_time % NS_PER_S / 1000);
+	fputs("\n# microseconds of the core's clock since its first item, unit, what, how long;\n"
+	      "# boot: CLOCK_BOOTTIME of its start in ns, and by how much that may be wrong\n",
+		f);
+}
+
+static void print_total(FILE *f, const struct ntff_profile *p, const struct ntff_sums *sums)
+{
+	const struct ntff_lost lost = ntff_lost_sum(p);
+	const char *sep = "# total: ";
+
+	for (unsigned i = 0; i < NTFF_WHATS; i++) {
+		if (!sums->items[i])
+			continue;
+		fprintf(f, "%s%s %" PRIu64, sep, ntff_what_name(i), sums->items[i]);
+		sep = ", ";
+	}
+	fprintf(f, "%slost %s%" PRIu64 "\n", sep, lost.at_least ? "at least " : "", lost.records);
+}
+
 int dump_ntff_text(FILE *f, const struct ntff_profile *p)
 {
 	struct ntff_sums sums = {0};
 	int rc = 0;
 
-	fprintf(f, "# device profile, format %u, by %s%s%s\n", p->file.header.format,
-		PRINTABLE(p->file.header.producer),
-		p->info->virtual_device ? "; VIRTUAL device" : "",
-		p->info->partial ? "; PARTIAL" : "");
-	fputs("# microseconds of the core's clock since its first item, engine, what, how long;\n"
-	      "# boot: CLOCK_BOOTTIME of its start in ns, and by how much that may be wrong\n",
-		f);
+	print_head(f, p);
 	for (uint32_t i = 0; i < p->core_count && rc == 0; i++)
 		rc = print_core(f, p, &p->cores[i], &sums);
 	print_losses(f, p, &sums);
+	print_total(f, p, &sums);
 	return rc;
 }

@@ -357,6 +357,15 @@ static int feed_with_info(struct feeder *f, const char *trace, const Ntff__Ntrac
 	return rc == 0 ? feed_end(f, p, info) : rc;
 }
 
+/* Was it merged with device profiles?  Then its ledger has their rows. */
+static bool has_device(const Ntff__NtraceInfo *info)
+{
+	for (size_t i = 0; info && i < info->n_ledger; i++)
+		if (!strcmp(info->ledger[i]->stage, "device"))
+			return true;
+	return false;
+}
+
 /* The process whose ntrace.pb is at `trace`. */
 static int feed_files(struct feeder *f, const char *trace)
 {
@@ -366,6 +375,12 @@ static int feed_files(struct feeder *f, const char *trace)
 
 	if (rc < 0)
 		rc = path ? read_failed(f, NULL, rc, path, 0) : rc;
+	if (rc == 0 && f->device && !has_device(info))
+		rc = fail(f, -ENOTUNIQ,
+			"%s was merged without its device profiles; --device is for a recording: "
+			"name "
+			"that, or merge it with `ntrace replay --device`",
+			trace);
 	if (rc == 0)
 		rc = feed_with_info(f, trace, info);
 	if (info)

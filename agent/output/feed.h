@@ -44,7 +44,7 @@ struct feed_sink {
 
 struct feed_options {
 	const volatile sig_atomic_t *cancel; /* non-zero: end with -ECANCELED; may be NULL */
-	bool device; /* of a recording: with the rows of its device profiles */
+	bool device; /* with the rows of device profiles; files that were merged without: -ENOTUNIQ */
 };
 
 /*

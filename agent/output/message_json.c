@@ -6,7 +6,9 @@
 
 #include "agent/output/message_json.h"
 
-static void value_json(struct json_out *j, const ProtobufCFieldDescriptor *f, const void *v);
+static void value_json(
+	struct json_out *j, const ProtobufCFieldDescriptor *f, const void *v, bool zeros);
+static void members_json(struct json_out *j, const ProtobufCMessage *m, bool zeros);
 
 static bool is_map(const ProtobufCFieldDescriptor *f)
 {
@@ -35,7 +37,7 @@ static void map_json(
 				*(const unsigned long long *)(const void *)(base +
 									    d->fields[0].offset));
 		jout_key(j, key);
-		value_json(j, &d->fields[1], base + d->fields[1].offset);
+		value_json(j, &d->fields[1], base + d->fields[1].offset, false);
 	}
 	jout_end(j, '}');
 }
@@ -60,7 +62,8 @@ static size_t element_size(ProtobufCType type)
 	}
 }
 
-static void value_json(struct json_out *j, const ProtobufCFieldDescriptor *f, const void *v)
+static void value_json(
+	struct json_out *j, const ProtobufCFieldDescriptor *f, const void *v, bool zeros)
 {
 	switch (f->type) {
 	case PROTOBUF_C_TYPE_INT32:
@@ -111,7 +114,7 @@ static void value_json(struct json_out *j, const ProtobufCFieldDescriptor *f, co
 	}
 	case PROTOBUF_C_TYPE_MESSAGE:
 		jout_begin(j, '{');
-		message_json_members(j, *(ProtobufCMessage *const *)v);
+		members_json(j, *(ProtobufCMessage *const *)v, zeros);
 		jout_end(j, '}');
 		break;
 	}
@@ -131,8 +134,8 @@ static bool is_present(const ProtobufCMessage *m, const ProtobufCFieldDescriptor
 	return memcmp(v, zero, element_size(f->type)) != 0;
 }
 
-static void repeated_json(
-	struct json_out *j, const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+static void repeated_json(struct json_out *j, const ProtobufCMessage *m,
+	const ProtobufCFieldDescriptor *f, bool zeros)
 {
 	size_t n;
 	const char *array;
@@ -148,25 +151,42 @@ static void repeated_json(
 	}
 	jout_begin(j, '[');
 	for (size_t i = 0; i < n; i++)
-		value_json(j, f, array + i * element_size(f->type));
+		value_json(j, f, array + i * element_size(f->type), zeros);
 	jout_end(j, ']');
 }
 
-void message_json_members(struct json_out *j, const ProtobufCMessage *m)
+/* Text, bytes and messages that are not there say nothing; a number is 0. */
+static bool is_number(const ProtobufCFieldDescriptor *f)
+{
+	return !(f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) && f->type != PROTOBUF_C_TYPE_STRING &&
+	       f->type != PROTOBUF_C_TYPE_BYTES && f->type != PROTOBUF_C_TYPE_MESSAGE;
+}
+
+static void members_json(struct json_out *j, const ProtobufCMessage *m, bool zeros)
 {
 	for (unsigned i = 0; i < m->descriptor->n_fields; i++) {
 		const ProtobufCFieldDescriptor *f = &m->descriptor->fields[i];
 		const void *v = (const char *)m + f->offset;
 
 		if (f->label == PROTOBUF_C_LABEL_REPEATED) {
-			repeated_json(j, m, f);
-		} else if (is_present(m, f, v)) {
+			repeated_json(j, m, f, zeros);
+		} else if (is_present(m, f, v) || (zeros && is_number(f))) {
 			jout_key(j, f->name);
-			value_json(j, f, v);
+			value_json(j, f, v, zeros);
 		}
 	}
 	if (m->n_unknown_fields) {
 		jout_key(j, "unknown_fields");
 		jout_unsigned(j, m->n_unknown_fields);
 	}
+}
+
+void message_json_members(struct json_out *j, const ProtobufCMessage *m)
+{
+	members_json(j, m, false);
+}
+
+void message_json_all(struct json_out *j, const ProtobufCMessage *m)
+{
+	members_json(j, m, true);
 }

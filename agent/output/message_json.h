@@ -14,5 +14,7 @@
 
 /* Writes the members without the braces, so that the caller may add its own. */
 void message_json_members(struct json_out *j, const ProtobufCMessage *m);
+/* The same with the numbers that are 0. */
+void message_json_all(struct json_out *j, const ProtobufCMessage *m);
 
 #endif

@@ -52,6 +52,7 @@ struct summary_process {
 	struct summary_window window;
 	bool has_info, ended;
 	bool no_driver_calls;	   /* left out by --kernel-events=off */
+	bool units_at_least;	   /* device records are missing */
 	const char *first_unknown; /* why its first executions need not be here; NULL: they are */
 	struct map64 open;	   /* while gathering: id -> place in summary.open + 1 */
 	struct map64 begun;	   /* id -> place of the name that has started under it */
@@ -197,7 +198,6 @@ struct summary {
 	bool is_virtual, is_simulated;
 	uint64_t without_info; /* processes without a trace_info.pb */
 	uint64_t damaged;      /* processes of which not all could be read */
-	uint64_t device_runs;  /* that blind tells of */
 	uint32_t logical_size; /* largest that a trace_info.pb tells */
 
 	const volatile sig_atomic_t *cancel; /* of summary_compute, may be NULL */

@@ -218,6 +218,16 @@ static int take_runtime(struct summary *s, size_t process, const struct ntrace_e
 	return summary_take_runtime(s, core, e);
 }
 
+/* Units: by the core's own clock, which is exact, as device runs are. */
+static uint64_t length_of(const struct summary_name *n, const struct ntrace_event_view *e)
+{
+	uint64_t ps;
+
+	if (n->kind == EVENT_UNIT && event_value_number(e, "device_duration_ps", &ps))
+		return ps / 1000;
+	return e->duration;
+}
+
 static int take_event(void *ctx, struct feed_process *p, const struct ntrace_event_view *e)
 {
 	struct summary *s = ctx;
@@ -233,10 +243,12 @@ static int take_event(void *ctx, struct feed_process *p, const struct ntrace_eve
 	summary_widen(&s->processes[p->index].window, e->timestamp, e->timestamp);
 	rc = match(s, &s->processes[p->index], place, e);
 	if (rc == 0 && e->phase == PHASE_STOP) {
-		rc = durations_add(&n->durations, e->duration);
+		uint64_t length = length_of(n, e);
+
+		rc = durations_add(&n->durations, length);
 		if (rc == 0 && (e->status || n->kind == EVENT_DRIVER))
 			rc = count_failure(n, e);
-		sum_add(&n->total_ns, e->duration);
+		sum_add(&n->total_ns, length);
 	}
 	if (rc == 0 && n->kind == EVENT_DRIVER)
 		rc = summary_take_driver(s, e);

@@ -100,6 +100,22 @@ static const char *first_unknown(const Ntff__NtraceInfo *info)
 	return info->damage ? "the recording is damaged" : NULL;
 }
 
+/* May units have done more than the trace tells? */
+static bool units_at_least(const Ntff__NtraceInfo *info)
+{
+	for (size_t i = 0; i < info->n_ledger; i++)
+		if (!strcmp(info->ledger[i]->stage, "device") && is_loss(info->ledger[i]) &&
+			info->ledger[i]->value)
+			return true;
+	for (size_t i = 0; i < info->n_blind; i++) {
+		enum blind_why why;
+
+		if (blind_runs(info->blind[i], &why) && why == BLIND_NO_RECORDS)
+			return true;
+	}
+	return false;
+}
+
 /* Finds or makes the capture that a process is a part of. */
 static int find_capture(struct summary *s, const Ntff__NtraceInfo *info,
 	struct summary_capture **ret, bool *ret_known)
@@ -130,27 +146,31 @@ static int find_capture(struct summary *s, const Ntff__NtraceInfo *info,
 	return 0;
 }
 
-/* The runs of all processes stand in one line. */
-static int set_runs(struct summary *s, uint64_t more)
+/* The runs of all processes stand in one line for each reason. */
+static int set_runs(struct summary *s, uint64_t more, enum blind_why why)
 {
 	char line[BLIND_BYTES];
 
 	for (size_t i = 0; i < s->blind_count; i++) {
-		if (!blind_runs(s->blind[i]))
+		enum blind_why this;
+		uint64_t runs = blind_runs(s->blind[i], &this);
+
+		if (!runs || this != why)
 			continue;
 		free(s->blind[i]);
-		blind_runs_line(s->device_runs += more, line);
+		sum_add(&runs, more);
+		blind_runs_line(runs, why, line);
 		s->blind[i] = strdup(line);
 		return s->blind[i] ? 1 : -ENOMEM;
 	}
-	s->device_runs = more;
 	return 0;
 }
 
 static int add_blind(struct summary *s, const char *line)
 {
-	uint64_t runs = blind_runs(line), key = XXH3_64bits(line, strlen(line)) | 1;
-	int rc = runs ? set_runs(s, runs) : 0;
+	enum blind_why why;
+	uint64_t runs = blind_runs(line, &why), key = XXH3_64bits(line, strlen(line)) | 1;
+	int rc = runs ? set_runs(s, runs, why) : 0;
 
 	if (rc || map64_find(&s->blind_index, key))
 		return rc < 0 ? rc : 0;
@@ -181,6 +201,7 @@ int summary_take_info(struct summary *s, size_t process, const Ntff__NtraceInfo 
 	p->no_driver_calls =
 		!strcmp(info->kernel_events, merge_kernel_events_name(MERGE_KERNEL_OFF));
 	p->first_unknown = first_unknown(info);
+	p->units_at_least = units_at_least(info);
 	s->is_virtual |= info->virtual_device;
 	s->is_simulated |= info->simulated;
 	if (info->logical_nc_size > s->logical_size)

@@ -109,7 +109,7 @@ static void print_part(struct json_out *j, const char *key, uint64_t n, uint64_t
 	jout_end(j, '}');
 }
 
-static void print_units(struct json_out *j, const struct summary_core *c)
+static void print_units(struct json_out *j, const struct summary *s, const struct summary_core *c)
 {
 	begin(j, "units", '[');
 	for (size_t i = 0; i < c->unit_count; i++) {
@@ -127,6 +127,7 @@ static void print_units(struct json_out *j, const struct summary_core *c)
 	}
 	jout_end(j, ']');
 	jout_key_unsigned(j, "unit_bound_ns", c->unit_bound_ns);
+	jout_key_bool(j, "units_at_least", s->processes[c->process].units_at_least);
 }
 
 static void print_core(struct json_out *j, const struct summary *s, const struct summary_core *c)
@@ -155,7 +156,7 @@ static void print_core(struct json_out *j, const struct summary *s, const struct
 		jout_key_unsigned(j, "clock_bound_ns", c->bound_ns);
 	jout_key_unsigned(j, "clock_bound_unknown", c->bound_unknown);
 	if (c->unit_count)
-		print_units(j, c);
+		print_units(j, s, c);
 	jout_end(j, '}');
 }
 

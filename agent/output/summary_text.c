@@ -134,7 +134,16 @@ static void print_unit(FILE *f, const struct summary *s, const struct summary_co
 	fprintf(f, "  %-34s %8" PRIu64, name, u->n);
 	cell(f, u->busy_ns);
 	percent_cell(f, u->in_runs_ns, u->runs_ns);
-	fprintf(f, "  +-%s\n", summary_ns_text(c->unit_bound_ns, bound));
+	fprintf(f, "  %s+-%s\n", s->processes[c->process].units_at_least ? "at least; " : "",
+		summary_ns_text(c->unit_bound_ns, bound));
+}
+
+static bool any_at_least(const struct summary *s)
+{
+	for (size_t i = 0; i < s->process_count; i++)
+		if (s->processes[i].units_at_least)
+			return true;
+	return false;
 }
 
 /* What the units of the cores did; bytes stand in none of their records. */
@@ -151,6 +160,10 @@ static void print_units(FILE *f, const struct summary *s)
 			begun = true;
 			print_unit(f, s, &s->cores[i], &s->cores[i].units[k]);
 		}
+	if (begun && any_at_least(s))
+		fprintf(f, "  at least: device records are missing, of which runs is not known; n, "
+			   "busy "
+			   "and %% are of those that are there\n");
 	if (begun)
 		fprintf(f, "  how many bytes DMA queues moved is not known: their records do not "
 			   "tell\n");
@@ -317,7 +330,7 @@ void summary_print_text(FILE *f, const struct summary *s)
 	print_cores(f, s);
 	print_names(f, s, EVENT_DEVICE, "on the device");
 	print_units(f, s);
-	print_names(f, s, EVENT_UNIT, "in the units of cores");
+	print_names(f, s, EVENT_UNIT, "in the units (by the core's clock)");
 	print_names(f, s, EVENT_HOST, "calls (nested: totals overlap)");
 	print_names(f, s, EVENT_DRIVER, "ioctls");
 	print_not_written(f, s);

@@ -478,6 +478,7 @@ static void note_cut_runs(struct profile *p, const struct profile_wish *wish)
 {
 	const struct collector_data *d = &p->data;
 
+	p->info.executions_lost = d->runs_dropped;
 	if (d->runs_dropped)
 		p->info.partial = true;
 	for (uint32_t i = 0; i < d->run_count; i++)

@@ -128,22 +128,42 @@ static void about_runtimes(struct lines *s, const struct session *l)
 			failed, failed == 1 ? "" : "s");
 }
 
-void blind_runs_line(uint64_t device_runs, char line[BLIND_BYTES])
+void blind_runs_line(uint64_t device_runs, enum blind_why why, char line[BLIND_BYTES])
 {
-	snprintf(line, BLIND_BYTES,
-		"inside of %" PRIu64 " device run%s: no device profile (NTFF) was taken",
-		device_runs, device_runs == 1 ? "" : "s");
+	static const char *const whys[BLIND_WHYS] = {
+		[BLIND_NO_PROFILE] =
+			"no device profile (NTFF) was taken (record --device takes them)",
+		[BLIND_NO_RECORDS] = "the device profiles (NTFF) have no whole record of them: "
+				     "lost, or not profiled",
+		[BLIND_CUT] = "the cut has no device profile (NTFF) of them",
+	};
+
+	snprintf(line, BLIND_BYTES, "inside of %" PRIu64 " device run%s: %s", device_runs,
+		device_runs == 1 ? "" : "s", whys[why]);
 }
 
-uint64_t blind_runs(const char *line)
+uint64_t blind_runs(const char *line, enum blind_why *ret_why)
 {
 	uint64_t runs = 0;
-	char as_written[BLIND_BYTES];
 
 	if (sscanf(line, "inside of %20" SCNu64 " device run", &runs) != 1)
 		return 0;
-	blind_runs_line(runs, as_written);
-	return strcmp(line, as_written) ? 0 : runs;
+	for (unsigned why = 0; why < BLIND_WHYS; why++) {
+		char as_written[BLIND_BYTES];
+
+		blind_runs_line(runs, why, as_written);
+		*ret_why = why;
+		if (!strcmp(line, as_written))
+			return runs;
+	}
+	return 0;
+}
+
+static enum blind_why why_blind(const struct session *l)
+{
+	if (l->profiles.found)
+		return BLIND_NO_RECORDS;
+	return l->header.info.is_cut ? BLIND_CUT : BLIND_NO_PROFILE;
 }
 
 /* Device profiles that the recording names. */
@@ -178,7 +198,7 @@ static void about_device(struct lines *s, const struct session *l, uint64_t devi
 
 	char line[BLIND_BYTES];
 
-	blind_runs_line(device_runs, line);
+	blind_runs_line(device_runs, why_blind(l), line);
 	if (l->profiles.named && !l->profiles.asked)
 		add(s, "inside of device runs: --device was not given, which shows the device "
 		       "profiles (NTFF) that were taken");

@@ -18,9 +18,17 @@
 uint32_t blind_lines(
 	const struct session *l, uint64_t device_runs, char lines[BLIND_LINES][BLIND_BYTES]);
 
-/* The line that tells of device runs, of which each process has its own number; and the number in such a
+/* Why the inside of device runs is not known. */
+enum blind_why {
+	BLIND_NO_PROFILE, /* none was taken */
+	BLIND_NO_RECORDS, /* one was, and what it has does not tell of these runs */
+	BLIND_CUT,	  /* a part of a recording, which has none */
+	BLIND_WHYS,
+};
+
+/* The line that tells of device runs, of which each process has its own number; and the number and the reason in such a
  * line, 0 in any other. */
-void blind_runs_line(uint64_t device_runs, char line[BLIND_BYTES]);
-uint64_t blind_runs(const char *line);
+void blind_runs_line(uint64_t device_runs, enum blind_why why, char line[BLIND_BYTES]);
+uint64_t blind_runs(const char *line, enum blind_why *ret_why);
 
 #endif

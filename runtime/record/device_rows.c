@@ -34,8 +34,7 @@
 
 #define SAME_RUN_NS 1000000000ull /* what both sides tell of a run's start lies closer */
 #define STOP_AFTER 4096u	  /* rows, before it is asked again whether to stop */
-#define UNIT_BYTES 20u
-#define GIVE_BACK (128u << 10) /* bytes of a mapping at once */
+#define GIVE_BACK (128u << 10)	  /* bytes of a mapping at once */
 
 /* A run of a profile, and the device run that the runtime told. */
 struct device_run {
@@ -64,7 +63,7 @@ struct device_stream {
 	struct process_device count;
 	bool has_process, of_ring; /* of_ring: place is that of this unit */
 	uint32_t engine;	   /* of place */
-	char unit[UNIT_BYTES];
+	char unit[NTFF_UNIT_BYTES];
 	struct attr_part place;
 };
 
@@ -80,21 +79,6 @@ static const struct {
 	[NTFF_SEMAPHORE] = {true, false, "semaphore"},
 	[NTFF_ERROR] = {true, false, "error"},
 };
-
-/* The name of a unit, by the block that it is in. */
-static void unit_name(Ntff__BlockType block, uint32_t engine, char unit[UNIT_BYTES])
-{
-	static const char *const engines[] = {"pe", "act", "pool", "dve", "sp"};
-
-	if (block == NTFF__BLOCK_TYPE__BLOCK_DMA)
-		snprintf(unit, UNIT_BYTES, "dma%u", engine);
-	else if (block == NTFF__BLOCK_TYPE__BLOCK_TOPSP)
-		snprintf(unit, UNIT_BYTES, "topsp");
-	else if (engine < sizeof(engines) / sizeof(*engines))
-		snprintf(unit, UNIT_BYTES, "%s", engines[engine]);
-	else
-		snprintf(unit, UNIT_BYTES, "engine%u", engine);
-}
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
@@ -151,12 +135,12 @@ static void find_unit(struct device_rows *r, struct device_stream *s)
 		return;
 	s->unit[0] = '\0';
 	if (s->item.what != NTFF_ERROR) {
-		unit_name(s->cursor.stream->info->block_type, s->item.engine, s->unit);
+		ntff_unit_name(s->cursor.stream->info->block_type, s->item.engine, s->unit);
 	} else {
 		/* The ring is that of all units of the core. */
 		i = ntff_instruction_of(&s->file->profile, s->core, s->run_info, &s->item);
 		if (i)
-			unit_name(i->block_type, i->engine_index, s->unit);
+			ntff_unit_name(i->block_type, i->engine_index, s->unit);
 	}
 	encode_device_unit(&r->timeline->encoder, &s->place, s->unit, s->core->nc_idx);
 	s->engine = s->item.engine;

@@ -3,6 +3,7 @@
  * ntff_cursor.c - from the records of a ring to what they say, and from a core's time to the host's.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/notification.h"
@@ -28,6 +29,37 @@ const char *ntff_what_name(enum ntff_what what)
 	};
 
 	return (unsigned)what < NTFF_WHATS ? names[what] : NULL;
+}
+
+void ntff_unit_name(Ntff__BlockType block, uint32_t engine, char unit[NTFF_UNIT_BYTES])
+{
+	static const char *const engines[ENGINES] = {"pe", "act", "pool", "dve", "sp"};
+
+	if (block == NTFF__BLOCK_TYPE__BLOCK_DMA)
+		snprintf(unit, NTFF_UNIT_BYTES, "dma%u", engine);
+	else if (block == NTFF__BLOCK_TYPE__BLOCK_TOPSP)
+		snprintf(unit, NTFF_UNIT_BYTES, "topsp");
+	else if (engine < ENGINES)
+		snprintf(unit, NTFF_UNIT_BYTES, "%s", engines[engine]);
+	else
+		snprintf(unit, NTFF_UNIT_BYTES, "engine%u", engine);
+}
+
+const char *ntff_fault_name(uint32_t fault)
+{
+	static const struct {
+		uint32_t number;
+		const char *name;
+	} faults[] = {
+#define FAULT(id, number, name, ...) {(number), (name)},
+#include "runtime/vdev/faults.def"
+#undef FAULT
+	};
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		if (faults[i].number == fault)
+			return faults[i].name;
+	return NULL;
 }
 
 /* ---- records ------------------------------------------------------------------------------ */

@@ -127,6 +127,13 @@ struct ntff_item {
 	uint64_t record; /* number of that record in its stream */
 };
 
+/* "pe", "dma3", "topsp": the unit of a block. */
+#define NTFF_UNIT_BYTES 20u
+void ntff_unit_name(Ntff__BlockType block, uint32_t engine, char unit[NTFF_UNIT_BYTES]);
+
+/* "numerical": what models call a fault of the virtual device; NULL: there is none such. */
+const char *ntff_fault_name(uint32_t fault);
+
 /* Where one reader of one stream is; open it with ntff_cursor_open. */
 struct ntff_cursor {
 	const struct ntff_profile *profile;

@@ -175,16 +175,20 @@ TEST("ntff dump: places have the names of engines, queues and TopSP", "[ntff][du
 		{NX_ON_NC, 0, NTFF_ERROR, "nc"},
 		{NX_ON_NC, UINT32_MAX, NTFF_OTHER, "engine4294967295"},
 		{NX_ON_DMA, 15, NTFF_TRANSFER, "dma15"},
-		{NX_ON_TOPSP, 0, NTFF_COLLECTIVE, "top_sp"},
+		{NX_ON_TOPSP, 0, NTFF_COLLECTIVE, "topsp"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		Ntff__TraceInfo info = NTFF__TRACE_INFO__INIT;
 		const struct ntff_stream s = {.info = &info};
+		struct ntff_era era = {0};
+		struct ntff_core core = {.eras = &era, .era_count = 1};
+		const struct ntff_profile p = {.cores = &core, .core_count = 1};
+		const struct ntff_cursor c = {.profile = &p, .core = &core, .stream = &s};
 		const struct ntff_item item = {.what = rows[i].what, .engine = rows[i].engine};
-		char buf[NTFF_PLACE_BYTES];
+		char buf[NTFF_UNIT_BYTES];
 
 		info.block_type = rows[i].block;
-		CHECK_STR(ntff_place(&s, &item, buf), rows[i].name);
+		CHECK_STR(ntff_place(&c, &item, buf), rows[i].name);
 	}
 }

@@ -3,6 +3,7 @@
  * summary_parts_test.c - the summary of what is not all: cuts, overwritten rings, failed calls, parts that
  * were not written; and its notes in words.
  */
+#include "runtime/record/blind.h"
 #include "runtime/record/rec_cut.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/summary_fixture.h"
@@ -179,6 +180,21 @@ TEST("summary: the device runs of all processes are blind, as one sum", "[summar
 	CHECK(sum_says(&s, "nc0 of two need not be one core"));
 	summary_free(&s);
 	fx_free(&fx);
+}
+
+TEST("summary: why the inside of device runs is blind is read as it was written", "[summary]")
+{
+	for (unsigned why = 0; why < BLIND_WHYS; why++) {
+		char line[BLIND_BYTES];
+		enum blind_why read = BLIND_WHYS;
+
+		blind_runs_line(why + 1, why, line);
+		CHECK(strlen(line) + 1 < BLIND_BYTES);
+		CHECK_EQ(blind_runs(line, &read), why + 1);
+		CHECK_EQ(read, why);
+		line[strlen(line) - 1] = '\0';
+		CHECK_EQ(blind_runs(line, &read), 0);
+	}
 }
 
 TEST("summary: driver calls that were not written are not taken for none", "[summary]")
