@@ -113,9 +113,8 @@ static void keep_node(struct profile *p, struct profile_node *n)
 	p->nodes[p->node_count++] = n;
 }
 
-/* The nodes of all runs that are wanted, each once; *ret: that of each run, NULL where there is none. */
-static bool find_nodes(
-	struct profile *p, const struct profile_wish *wish, struct profile_node ***ret)
+/* The nodes of all runs that are wanted, each once, and that of each run. */
+static bool find_nodes(struct profile *p, const struct profile_wish *wish)
 {
 	const struct collector_data *d = &p->data;
 	struct profile_node **of = profile_take(p, d->run_count, sizeof(struct profile_node *));
@@ -140,7 +139,7 @@ static bool find_nodes(
 		atomic_fetch_add_explicit(&wish->node->refs, 1, memory_order_relaxed);
 		keep_node(p, wish->node);
 	}
-	*ret = of;
+	p->run_nodes = of;
 	return true;
 }
 
@@ -160,8 +159,7 @@ static void fill_execution(Ntff__ExecutionInfo *to, const struct collector_run *
 	to->model_name = (char *)r->model_name;
 }
 
-static bool add_executions(
-	struct profile *p, const struct profile_wish *wish, struct profile_node *const *nodes)
+static bool add_executions(struct profile *p, const struct profile_wish *wish)
 {
 	const struct collector_data *d = &p->data;
 	Ntff__NtffInfo *info = &p->info;
@@ -176,8 +174,8 @@ static bool add_executions(
 		if (!is_wanted(wish, &d->runs[i]))
 			continue;
 		fill_execution(e, &d->runs[i]);
-		if (nodes[i])
-			e->model_uuid = nodes[i]->uuid;
+		if (p->run_nodes[i])
+			e->model_uuid = p->run_nodes[i]->uuid;
 		info->n_execution_timeline++;
 	}
 	return true;
@@ -487,12 +485,10 @@ static void note_cut_runs(struct profile *p, const struct profile_wish *wish)
 
 static bool fill(struct profile *p, const struct profile_wish *wish)
 {
-	struct profile_node **nodes;
-
 	fill_top(p, wish);
-	if (!add_versions(p) || !find_nodes(p, wish, &nodes) || !profile_add_nodes(p) ||
-		!add_executions(p, wish, nodes) || !add_syncs(p) || !add_losses(p) ||
-		!add_buffers(p) || !add_rows(p, wish))
+	if (!add_versions(p) || !find_nodes(p, wish) || !profile_add_nodes(p) ||
+		!add_executions(p, wish) || !add_syncs(p) || !add_losses(p) || !add_buffers(p) ||
+		!add_rows(p, wish))
 		return false;
 	note_cut_runs(p, wish);
 	return true;

@@ -33,6 +33,7 @@ struct profile {
 	struct collector_data data;
 	struct profile_node **nodes; /* with references; in the order of their first runs */
 	uint32_t node_count;
+	struct profile_node **run_nodes; /* of each run; NULL: not wanted, or none */
 };
 
 /* What was read for a profile that is not built yet; zero-initialise. */
