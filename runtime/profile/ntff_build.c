@@ -8,6 +8,7 @@
  */
 #include "runtime/profile/ntff_build.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,6 +206,9 @@ static bool add_syncs(struct profile *p)
 	return true;
 }
 
+/* What a ring may lack, and why. */
+#define CAUSES 4u
+
 static void add_loss(Ntff__NtffInfo *info, const struct collector_row *row, uint64_t lost,
 	bool at_least, const char *why)
 {
@@ -229,13 +233,18 @@ static bool add_losses(struct profile *p)
 	const struct collector_data *d = &p->data;
 
 	p->info.losses =
-		profile_messages(p, &ntff__ntff_loss__descriptor, 2 * (size_t)d->row_count);
+		profile_messages(p, &ntff__ntff_loss__descriptor, CAUSES * (size_t)d->row_count);
 	if (!p->info.losses)
 		return false;
 	for (uint32_t i = 0; i < d->row_count; i++) {
 		const struct collector_row *row = &d->rows[i];
 
-		add_loss(&p->info, row, row->lost, row->lost_at_least, "the ring was full");
+		add_loss(&p->info, row, row->lost - row->replaced, row->doubtful,
+			row->lost > row->replaced ? "the ring was full"
+						  : "the device does not count its records");
+		add_loss(&p->info, row, row->replaced, row->was_replaced,
+			"the device has replaced the ring");
+		add_loss(&p->info, row, 0, row->unasked, "the device did not answer");
 		add_loss(&p->info, row, row->dropped, false,
 			"more than NTRACE_PROFILE_MAX_MB, or no memory");
 	}
@@ -519,13 +528,20 @@ NRT_STATUS profile_build(const char *call, const struct profile_wish *wish,
 
 void profile_harvest(struct profile_harvest *h, struct collector_cursor *cursor, uint32_t nc)
 {
+	NRT_STATUS status;
+	int rc;
+
 	if (h->taken)
 		return;
 	h->taken = true;
-	if (collector_read(cursor, &h->data) == NRT_SUCCESS)
+	status = collector_read(cursor, &h->data);
+	if (status)
+		h->data = (struct collector_data){0};
+	rc = status ? -ENOMEM : h->data.unasked;
+	if (rc == 0)
 		return;
-	log_warn(TAG, "Failed to read notifications from device for NC %u", nc);
-	h->data = (struct collector_data){0};
+	log_warn(TAG, "Failed to read notifications from device for NC %u: %s; the profile has %s",
+		nc, strerror(-rc), status ? "none" : "those that were there");
 	h->partial = true;
 }
 

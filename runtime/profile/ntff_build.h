@@ -40,10 +40,11 @@ struct profile {
 struct profile_harvest {
 	struct collector_data data;
 	bool taken;   /* it has been read; also when it could not be */
-	bool partial; /* it could not */
+	bool partial; /* it could not, or not whole: the device did not answer */
 };
 
-/* Reads, once: nothing when that has been done.  A reading that fails is a warning, and gives an empty profile. */
+/* Reads, once: nothing when that has been done.  A reading that fails is a warning, and gives what there is: without
+ * memory an empty profile. */
 void profile_harvest(struct profile_harvest *h, struct collector_cursor *cursor, uint32_t nc);
 void profile_harvest_drop(struct profile_harvest *h);
 
