@@ -48,6 +48,10 @@ struct collector_row {
 	struct collector_span *spans;
 	uint64_t lost;	    /* that the device wrote, or wanted to, and nobody could read */
 	bool lost_at_least; /* there may be more of them than `lost` */
+	uint64_t replaced;  /* of the lost ones: in rings in whose place the device has put another */
+	bool was_replaced;  /* it did; then there may be more of those */
+	bool unasked;	    /* the device did not answer: there may be more of all */
+	bool doubtful;	    /* else the device does not count, and there may be more */
 	uint64_t dropped;   /* that were read and not kept: the limit, or no memory; exact */
 	uint64_t ring_bytes;
 };
@@ -84,6 +88,7 @@ struct collector_data {
 	struct collector_run *runs;
 	struct collector_sync *syncs;
 	uint64_t runs_dropped;		     /* beyond the limit, too */
+	int unasked;			     /* -errno of a device that did not answer, or 0 */
 	uint64_t boot_ns_begin, boot_ns_end; /* from when to when this is complete */
 	void *spans;			     /* the collector's */
 };

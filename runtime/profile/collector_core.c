@@ -108,7 +108,9 @@ static void unmap(struct collector_ring *r)
 static void reopen(const struct device_system *s, struct collector_ring *r, uint32_t written)
 {
 	r->lost += r->reader.lost + written;
-	r->vague += r->reader.vague + r->reader.doubts + 1;
+	r->gone += written;
+	r->vague += r->reader.vague + r->reader.doubts;
+	r->replaced++;
 	unmap(r);
 	r->reader = (struct profile_ring){0};
 	(void)open_memory(s, r);
@@ -164,7 +166,7 @@ static void settle_ring(const struct device_system *s, struct collector_ring *r,
 
 	pthread_mutex_lock(&r->lock);
 	if (reader->ring.memory && !said) {
-		r->vague++;
+		r->unasked++;
 		while (profile_ring_has(reader) && take_some(r))
 			;
 	} else if (reader->ring.memory) {
@@ -183,7 +185,7 @@ static void settle_ring(const struct device_system *s, struct collector_ring *r,
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void settle_part(const struct device_system *s, struct collector_part *part)
+static int settle_part(const struct device_system *s, struct collector_part *part)
 {
 	struct device_ring_key keys[NOTIFICATION_RINGS];
 	struct device_ring_count said[NOTIFICATION_RINGS] = {0};
@@ -202,12 +204,19 @@ static void settle_part(const struct device_system *s, struct collector_part *pa
 	rc = device_profile_rings_ask(part->core, keys, NOTIFICATION_RINGS, said);
 	for (unsigned i = 0; i < NOTIFICATION_RINGS; i++)
 		settle_ring(s, &part->rings[i], before[i], rc == 0 ? &said[i] : NULL);
+	return rc;
 }
 
-void collector_core_settle(struct collector_core *c)
+int collector_core_settle(struct collector_core *c)
 {
-	for (uint32_t p = 0; p < c->part_count; p++)
-		settle_part(c->system, &c->parts[p]);
+	int rc = 0;
+
+	for (uint32_t p = 0; p < c->part_count; p++) {
+		int settled = settle_part(c->system, &c->parts[p]);
+
+		rc = rc ? rc : settled;
+	}
+	return rc;
 }
 
 void collector_core_add_sync(

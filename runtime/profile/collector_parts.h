@@ -26,6 +26,8 @@ struct collector_ring {
 	struct profile_ring reader; /* reader.ring.memory NULL: the executor reads it */
 	uint32_t bytes;
 	uint64_t lost, vague; /* beyond the reader's */
+	uint64_t gone;	      /* of the lost ones, in rings that were replaced */
+	uint64_t replaced, unasked; /* how often */
 	uint64_t dropped;     /* read, not kept */
 };
 
@@ -57,8 +59,9 @@ void collector_core_free(struct collector_core *c);
 
 /* Takes what is in the rings now; false: nothing.  Bounded. */
 bool collector_core_drain(struct collector_core *c);
-/* The same until all is read that the device has written, and asks it what was lost. */
-void collector_core_settle(struct collector_core *c);
+/* The same until all is read that the device has written, and asks it what was lost.  When it does not answer: what is
+ * there, and -errno. */
+int collector_core_settle(struct collector_core *c);
 /* Reads the clocks of all its cores. */
 void collector_core_sync(struct collector_core *c);
 void collector_core_add_sync(

@@ -12,7 +12,7 @@
 /* Where a ring was when the cursor passed. */
 struct ring_place {
 	struct pieces_place place;
-	uint64_t lost, vague, dropped;
+	uint64_t lost, vague, dropped, gone, replaced, unasked;
 };
 
 /* Of all rings, in the order of rows, and of the core itself. */
@@ -50,16 +50,22 @@ static struct ring_place ring_now(struct collector_ring *r)
 		.lost = r->lost + r->reader.lost,
 		.vague = r->vague + r->reader.vague + r->reader.doubts,
 		.dropped = r->dropped,
+		.gone = r->gone,
+		.replaced = r->replaced,
+		.unasked = r->unasked,
 	};
 	pthread_mutex_unlock(&r->lock);
 	return now;
 }
 
-static void core_now(struct collector_core *c, struct core_place *ret)
+/* -errno: the device did not answer, and it is as far as could be seen. */
+static int core_now(struct collector_core *c, struct core_place *ret)
 {
+	int rc;
+
 	ret->boot_ns = clock_boot().ns;
 	collector_core_sync(c);
-	collector_core_settle(c);
+	rc = collector_core_settle(c);
 	for (uint32_t i = 0; i < row_count(c); i++)
 		ret->rings[i] = ring_now(ring_of(c, i));
 	pthread_mutex_lock(&c->lock);
@@ -67,6 +73,7 @@ static void core_now(struct collector_core *c, struct core_place *ret)
 	ret->syncs = pieces_now(&c->syncs);
 	ret->runs_dropped = c->runs_dropped;
 	pthread_mutex_unlock(&c->lock);
+	return rc;
 }
 
 static void core_leave(struct core_place *at)
@@ -84,7 +91,7 @@ struct collector_cursor *collector_cursor_new(struct collector_core *c)
 	if (!cursor)
 		return NULL;
 	cursor->core = c;
-	core_now(c, &cursor->at);
+	(void)core_now(c, &cursor->at);
 	return cursor;
 }
 
@@ -101,7 +108,7 @@ void collector_skip(struct collector_cursor *cursor)
 {
 	struct core_place now = {0};
 
-	core_now(cursor->core, &now);
+	(void)core_now(cursor->core, &now);
 	core_leave(&cursor->at);
 	cursor->at = now;
 }
@@ -143,7 +150,11 @@ static void fill_row(struct collector_row *row, const struct collector_ring *r, 
 	row->nd_idx = r->core->device->index;
 	row->nc_idx = r->core->index;
 	row->lost = to->lost - from->lost;
-	row->lost_at_least = to->vague != from->vague;
+	row->replaced = to->gone - from->gone;
+	row->was_replaced = to->replaced != from->replaced;
+	row->unasked = to->unasked != from->unasked;
+	row->doubtful = to->vague != from->vague;
+	row->lost_at_least = row->was_replaced || row->unasked || row->doubtful;
 	row->dropped = to->dropped - from->dropped;
 	row->ring_bytes = r->bytes;
 	fill_spans(row, from->place, &to->place);
@@ -201,10 +212,13 @@ static void warn_of_losses(const struct collector_core *c, const struct collecto
 	bool at_least = false;
 
 	for (uint32_t i = 0; i < d->row_count; i++) {
-		lost += d->rows[i].lost;
-		dropped += d->rows[i].dropped;
-		at_least |= d->rows[i].lost_at_least;
-		rings += d->rows[i].lost || d->rows[i].dropped || d->rows[i].lost_at_least;
+		const struct collector_row *row = &d->rows[i];
+		bool doubt = row->was_replaced || row->doubtful;
+
+		lost += row->lost;
+		dropped += row->dropped;
+		at_least |= row->lost_at_least;
+		rings += row->lost || row->dropped || doubt;
 	}
 	if (rings)
 		log_warn(TAG,
@@ -221,7 +235,7 @@ NRT_STATUS collector_read(struct collector_cursor *cursor, struct collector_data
 	struct collector_data d = {0};
 	struct core_place now = {0};
 
-	core_now(c, &now);
+	d.unasked = core_now(c, &now);
 	if (!make_data(cursor, &now, &d)) {
 		log_error(TAG, "Profile of nc %u: no memory", c->vnc);
 		collector_data_free(&d);

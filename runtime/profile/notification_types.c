@@ -5,6 +5,21 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "proto/ntff.pb-c.h"
+
+/* The message has the same numbers. */
+#define SAME(ours, theirs) static_assert((int)(ours) == (int)(theirs), #ours)
+SAME(NTFF_TRACE_INSTRUCTION, NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_INSTRUCTION);
+SAME(NTFF_TRACE_EVENT, NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_EVENT);
+SAME(NTFF_TRACE_ERROR, NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_ERROR);
+SAME(NTFF_TRACE_EXPLICIT, NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_EXPLICIT);
+SAME(NTFF_TRACE_DMA, NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_DMA);
+SAME(NTFF_TRACE_THROTTLE, NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_THROTTLE);
+SAME(NTFF_BLOCK_NC, NTFF__BLOCK_TYPE__BLOCK_NC);
+SAME(NTFF_BLOCK_DMA, NTFF__BLOCK_TYPE__BLOCK_DMA);
+SAME(NTFF_BLOCK_TOPSP, NTFF__BLOCK_TYPE__BLOCK_TOPSP);
+#undef SAME
+
 static const struct notification_type types[] = {
 #define KIND(number, name, trace, block, device, type, first, last, size)        \
 	{NOTIFICATION_##name, #name, NTFF_TRACE_##trace, NTFF_BLOCK_##block,     \
@@ -20,18 +35,4 @@ static_assert(sizeof(types) / sizeof(types[0]) == NOTIFICATION_TYPES, "all kinds
 const struct notification_type *notification_type(unsigned index)
 {
 	return index < NOTIFICATION_TYPES ? &types[index] : NULL;
-}
-
-bool notification_convert(
-	unsigned kind, enum ntff_trace_type *ret_trace, enum ntff_block_type *ret_block)
-{
-	if (kind >= NOTIFICATION_TOPSP_CC_STATUS)
-		return false;
-	for (unsigned i = 0; i < NOTIFICATION_TYPES; i++)
-		if ((unsigned)types[i].kind == kind) {
-			*ret_trace = types[i].trace;
-			*ret_block = types[i].block;
-			return true;
-		}
-	return false;
 }

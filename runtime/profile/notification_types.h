@@ -62,10 +62,4 @@ struct notification_type {
 #define NOTIFICATION_TYPES 10u
 #define NOTIFICATION_RINGS 33u /* of all of them together: rows of a physical core */
 const struct notification_type *notification_type(unsigned index);
-
-/* trace_type and block_type for one of the host's numbers.  False for those that go into no profile (9, 10, any
- * other). */
-bool notification_convert(
-	unsigned kind, enum ntff_trace_type *ret_trace, enum ntff_block_type *ret_block);
-
 #endif

@@ -8,6 +8,7 @@
  */
 #include "runtime/profile/ntff_build.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,9 +114,8 @@ static void keep_node(struct profile *p, struct profile_node *n)
 	p->nodes[p->node_count++] = n;
 }
 
-/* The nodes of all runs that are wanted, each once; *ret: that of each run, NULL where there is none. */
-static bool find_nodes(
-	struct profile *p, const struct profile_wish *wish, struct profile_node ***ret)
+/* The nodes of all runs that are wanted, each once, and that of each run. */
+static bool find_nodes(struct profile *p, const struct profile_wish *wish)
 {
 	const struct collector_data *d = &p->data;
 	struct profile_node **of = profile_take(p, d->run_count, sizeof(struct profile_node *));
@@ -140,7 +140,7 @@ static bool find_nodes(
 		atomic_fetch_add_explicit(&wish->node->refs, 1, memory_order_relaxed);
 		keep_node(p, wish->node);
 	}
-	*ret = of;
+	p->run_nodes = of;
 	return true;
 }
 
@@ -160,8 +160,7 @@ static void fill_execution(Ntff__ExecutionInfo *to, const struct collector_run *
 	to->model_name = (char *)r->model_name;
 }
 
-static bool add_executions(
-	struct profile *p, const struct profile_wish *wish, struct profile_node *const *nodes)
+static bool add_executions(struct profile *p, const struct profile_wish *wish)
 {
 	const struct collector_data *d = &p->data;
 	Ntff__NtffInfo *info = &p->info;
@@ -176,8 +175,8 @@ static bool add_executions(
 		if (!is_wanted(wish, &d->runs[i]))
 			continue;
 		fill_execution(e, &d->runs[i]);
-		if (nodes[i])
-			e->model_uuid = nodes[i]->uuid;
+		if (p->run_nodes[i])
+			e->model_uuid = p->run_nodes[i]->uuid;
 		info->n_execution_timeline++;
 	}
 	return true;
@@ -207,6 +206,9 @@ static bool add_syncs(struct profile *p)
 	return true;
 }
 
+/* What a ring may lack, and why. */
+#define CAUSES 4u
+
 static void add_loss(Ntff__NtffInfo *info, const struct collector_row *row, uint64_t lost,
 	bool at_least, const char *why)
 {
@@ -231,13 +233,18 @@ static bool add_losses(struct profile *p)
 	const struct collector_data *d = &p->data;
 
 	p->info.losses =
-		profile_messages(p, &ntff__ntff_loss__descriptor, 2 * (size_t)d->row_count);
+		profile_messages(p, &ntff__ntff_loss__descriptor, CAUSES * (size_t)d->row_count);
 	if (!p->info.losses)
 		return false;
 	for (uint32_t i = 0; i < d->row_count; i++) {
 		const struct collector_row *row = &d->rows[i];
 
-		add_loss(&p->info, row, row->lost, row->lost_at_least, "the ring was full");
+		add_loss(&p->info, row, row->lost - row->replaced, row->doubtful,
+			row->lost > row->replaced ? "the ring was full"
+						  : "the device does not count its records");
+		add_loss(&p->info, row, row->replaced, row->was_replaced,
+			"the device has replaced the ring");
+		add_loss(&p->info, row, 0, row->unasked, "the device did not answer");
 		add_loss(&p->info, row, row->dropped, false,
 			"more than NTRACE_PROFILE_MAX_MB, or no memory");
 	}
@@ -488,12 +495,10 @@ static void note_cut_runs(struct profile *p, const struct profile_wish *wish)
 
 static bool fill(struct profile *p, const struct profile_wish *wish)
 {
-	struct profile_node **nodes;
-
 	fill_top(p, wish);
-	if (!add_versions(p) || !find_nodes(p, wish, &nodes) || !profile_add_nodes(p) ||
-		!add_executions(p, wish, nodes) || !add_syncs(p) || !add_losses(p) ||
-		!add_buffers(p) || !add_rows(p, wish))
+	if (!add_versions(p) || !find_nodes(p, wish) || !profile_add_nodes(p) ||
+		!add_executions(p, wish) || !add_syncs(p) || !add_losses(p) || !add_buffers(p) ||
+		!add_rows(p, wish))
 		return false;
 	note_cut_runs(p, wish);
 	return true;
@@ -524,13 +529,20 @@ NRT_STATUS profile_build(const char *call, const struct profile_wish *wish,
 
 void profile_harvest(struct profile_harvest *h, struct collector_cursor *cursor, uint32_t nc)
 {
+	NRT_STATUS status;
+	int rc;
+
 	if (h->taken)
 		return;
 	h->taken = true;
-	if (collector_read(cursor, &h->data) == NRT_SUCCESS)
+	status = collector_read(cursor, &h->data);
+	if (status)
+		h->data = (struct collector_data){0};
+	rc = status ? -ENOMEM : h->data.unasked;
+	if (rc == 0)
 		return;
-	log_warn(TAG, "Failed to read notifications from device for NC %u", nc);
-	h->data = (struct collector_data){0};
+	log_warn(TAG, "Failed to read notifications from device for NC %u: %s; the profile has %s",
+		nc, strerror(-rc), status ? "none" : "those that were there");
 	h->partial = true;
 }
 

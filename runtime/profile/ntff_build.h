@@ -33,16 +33,18 @@ struct profile {
 	struct collector_data data;
 	struct profile_node **nodes; /* with references; in the order of their first runs */
 	uint32_t node_count;
+	struct profile_node **run_nodes; /* of each run; NULL: not wanted, or none */
 };
 
 /* What was read for a profile that is not built yet; zero-initialise. */
 struct profile_harvest {
 	struct collector_data data;
 	bool taken;   /* it has been read; also when it could not be */
-	bool partial; /* it could not */
+	bool partial; /* it could not, or not whole: the device did not answer */
 };
 
-/* Reads, once: nothing when that has been done.  A reading that fails is a warning, and gives an empty profile. */
+/* Reads, once: nothing when that has been done.  A reading that fails is a warning, and gives what there is: without
+ * memory an empty profile. */
 void profile_harvest(struct profile_harvest *h, struct collector_cursor *cursor, uint32_t nc);
 void profile_harvest_drop(struct profile_harvest *h);
 

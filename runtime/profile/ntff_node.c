@@ -236,15 +236,15 @@ static bool add_clocks(struct profile *p, const uint32_t of_unit[VDEV_UNITS], Nt
 	return true;
 }
 
-/* The newest run that ended. */
+/* Of the newest run of the node that ended, among those that are in the profile. */
 static uint64_t duration_of(
 	const struct profile *p, const struct profile_node *n, const Ntff__SubgraphInfo *g)
 {
 	for (uint32_t i = p->data.run_count; i > 0; i--) {
 		const struct collector_run *r = &p->data.runs[i - 1];
 
-		if (r->nd_idx == g->nd_idx && r->nc_idx == g->nc_idx && r->started && r->ended &&
-			n->model_id == r->model_id)
+		if (p->run_nodes[i - 1] == n && r->nd_idx == g->nd_idx && r->nc_idx == g->nc_idx &&
+			r->started && r->ended)
 			return r->end_ps - r->start_ps;
 	}
 	return 0;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/record/session.h"
 
@@ -272,43 +273,75 @@ const Ntff__ExecutionInfo *ntff_run_of(const struct ntff_core *core, const struc
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-static int compare_names(const struct ntff_name *x, const struct ntff_name *y)
+/* Models of one name may have different texts, so a number beside a uuid says nothing. */
+static struct ntff_model model_of(const char *uuid, uint64_t number)
+{
+	return (struct ntff_model){uuid, *uuid ? 0 : number};
+}
+
+static int compare_models(const struct ntff_name *x, const struct ntff_name *y)
 {
 	int order = compare(x->core, y->core);
 
 	if (order == 0)
-		order = compare(x->model, y->model);
+		order = strcmp(x->model.uuid, y->model.uuid);
+	return order ? order : compare(x->model.number, y->model.number);
+}
+
+static int compare_names(const struct ntff_name *x, const struct ntff_name *y)
+{
+	int order = compare_models(x, y);
+
 	return order ? order : compare(x->index, y->index);
 }
 
 static int by_name(const void *a, const void *b)
 {
-	return compare_names(a, b);
+	const struct ntff_name *x = a, *y = b;
+	int order = compare_names(x, y);
+
+	return order ? order : compare(x->node, y->node);
 }
 
-static void add_names(struct ntff_profile *p, uint64_t model, const Ntff__SubgraphInfo *g)
+static void add_names(struct ntff_profile *p, size_t node, const Ntff__SubgraphInfo *g)
 {
+	const Ntff__NeffNodeInfo *n = p->info->neff_nodes[node];
 	const struct ntff_core *c = ntff_core_of(p, g->nd_idx, g->nc_idx);
 
 	for (size_t i = 0; c && i < g->n_instructions; i++)
-		p->names[p->name_count++] = (struct ntff_name){model, (uint32_t)(c - p->cores),
-			g->instructions[i]->index, g->instructions[i]};
+		p->names[p->name_count++] =
+			(struct ntff_name){model_of(n->uuid, n->model_id), (uint32_t)(c - p->cores),
+				g->instructions[i]->index, node, g->instructions[i]};
+}
+
+/* Two nodes of one uuid have the same text.  Two of one number alone may not: takes their names away. */
+static void drop_doubtful(struct ntff_profile *p)
+{
+	for (size_t first = 0, i = 0; i < p->name_count; first = i) {
+		bool doubtful = false;
+
+		for (; i < p->name_count && !compare_models(&p->names[first], &p->names[i]); i++)
+			doubtful |= !*p->names[i].model.uuid &&
+				    p->names[i].node != p->names[first].node;
+		for (size_t k = first; doubtful && k < i; k++)
+			p->names[k].instruction = NULL;
+	}
 }
 
 static void each_graph(struct ntff_profile *p,
-	void (*body)(struct ntff_profile *p, uint64_t model, const Ntff__SubgraphInfo *g))
+	void (*body)(struct ntff_profile *p, size_t node, const Ntff__SubgraphInfo *g))
 {
 	for (size_t i = 0; i < p->info->n_neff_nodes; i++) {
 		const Ntff__NdNodeInfo *node = ntff_node_graphs(p->info->neff_nodes[i]);
 
 		for (size_t k = 0; node && k < node->n_graphs; k++)
-			body(p, p->info->neff_nodes[i]->model_id, node->graphs[k]);
+			body(p, i, node->graphs[k]);
 	}
 }
 
-static void count_names(struct ntff_profile *p, uint64_t model, const Ntff__SubgraphInfo *g)
+static void count_names(struct ntff_profile *p, size_t node, const Ntff__SubgraphInfo *g)
 {
-	(void)model;
+	(void)node;
 	p->name_count += g->n_instructions;
 }
 
@@ -321,6 +354,7 @@ int ntff_list_names(struct ntff_profile *p)
 	p->name_count = 0;
 	each_graph(p, add_names);
 	qsort(p->names, p->name_count, sizeof(*p->names), by_name);
+	drop_doubtful(p);
 	return 0;
 }
 
@@ -341,12 +375,12 @@ static size_t find_name(const struct ntff_profile *p, const struct ntff_name *wa
 }
 
 /* The one model that a core has names of. */
-static bool only_model(const struct ntff_profile *p, uint32_t core, uint64_t *ret)
+static bool only_model(const struct ntff_profile *p, uint32_t core, struct ntff_model *ret)
 {
-	size_t first = find_name(p, &(struct ntff_name){.core = core});
-	size_t behind = find_name(p, &(struct ntff_name){.core = core + 1});
+	size_t first = find_name(p, &(struct ntff_name){.model = {""}, .core = core});
+	size_t behind = find_name(p, &(struct ntff_name){.model = {""}, .core = core + 1});
 
-	if (first == behind || p->names[first].model != p->names[behind - 1].model)
+	if (first == behind || compare_models(&p->names[first], &p->names[behind - 1]) != 0)
 		return false;
 	*ret = p->names[first].model;
 	return true;
@@ -359,7 +393,7 @@ const Ntff__NtffInstruction *ntff_instruction_of(const struct ntff_profile *p,
 	size_t found;
 
 	if (run)
-		wanted.model = run->model_id;
+		wanted.model = model_of(run->model_uuid, run->model_id);
 	else if (!only_model(p, wanted.core, &wanted.model))
 		return NULL;
 	found = find_name(p, &wanted);

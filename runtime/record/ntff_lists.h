@@ -11,11 +11,18 @@
 
 #include "runtime/record/ntff_records.h"
 
-/* Of an instruction: sorted by core, model and index. */
+/* Which model: the uuid of its text; where there is none the number, which is that of its name. */
+struct ntff_model {
+	const char *uuid;
+	uint64_t number; /* 0 beside a uuid */
+};
+
+/* Of an instruction: sorted by core, model, index and node. */
 struct ntff_name {
-	uint64_t model;
+	struct ntff_model model;
 	uint32_t core, index;
-	const Ntff__NtffInstruction *instruction;
+	size_t node;
+	const Ntff__NtffInstruction *instruction; /* NULL: two nodes are this model */
 };
 
 /* Zero-initialise; a list of numbers to be sorted, each once. */

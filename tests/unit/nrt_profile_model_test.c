@@ -137,6 +137,72 @@ static int failing(void *arg)
 PROFILE_TEST("profile model: an execution that fails is in the file with its errors and its status",
 	failing, two_cores)
 
+/* ---- two texts of one name ----------------------------------------------------------------- */
+
+static const Ntff__NeffNodeInfo *node_of(const struct ntff *n, const char *uuid)
+{
+	for (size_t i = 0; i < n->info->n_neff_nodes; i++)
+		if (!strcmp(n->info->neff_nodes[i]->uuid, uuid))
+			return n->info->neff_nodes[i];
+	return NULL;
+}
+
+/* The run'th run of core 0: the op of its first instruction, and how long its model's last run took. */
+static int check_run(
+	const struct ntff *n, size_t run, const char *op, const Ntff__ExecutionInfo *last)
+{
+	const struct ntff_core *core = &n->profile.cores[0];
+	const Ntff__ExecutionInfo *r = core->runs[run];
+	const struct ntff_item item = {
+		.what = NTFF_INSTRUCTION, .span = true, .start_ps = r->start_ps};
+	const Ntff__NeffNodeInfo *node = node_of(n, r->model_uuid);
+	const Ntff__NtffInstruction *i = ntff_instruction_of(&n->profile, core, r, &item);
+
+	WANT(ntff_run_of(core, &item) == r);
+	WANT(node && i && !strcmp(i->op, op));
+	WANT(node->nd_node->graphs[0]->exec_duration == last->end_ps - last->start_ps);
+	return 0;
+}
+
+static int one_name(void *arg)
+{
+	static const char *const texts[2] = {
+		"ntrace-model 2\nname same\ninput a float32 8\noutput c float32 8\n"
+		"step PE 10us copy a c\n",
+		"ntrace-model 2\nname same\nstep PE 20us nop\nstep PE 1ms nop\n"};
+	struct job x, y;
+	struct ntff n;
+	uint64_t id;
+
+	WANT(profile_enter_test(arg) == 0);
+	WANT(job_open(&x, texts[0], 0) == 0 && job_open(&y, texts[1], 0) == 0);
+	WANT_STATUS(lib.nrt_profile_session_start(0), 0);
+	WANT_STATUS(lib.nrt_profile_start(x.model, "x"), 0);
+	for (int i = 0; i < 2; i++) {
+		WANT_STATUS(lib.nrt_execute(x.model, x.in, x.out), 0);
+		WANT_STATUS(lib.nrt_execute(y.model, y.in, y.out), 0);
+	}
+	WANT_STATUS(lib.nrt_profile_stop("x"), 0);
+	WANT_STATUS(lib.nrt_profile_session_stop(0, &id), 0);
+	WANT_STATUS(lib.nrt_profile_session_serialize(id, "session"), 0);
+	WANT(ntff_load(&n, "session") == 0);
+	WANT(n.info->n_neff_nodes == 2 && n.profile.cores[0].run_count == 4);
+	for (size_t i = 0; i < 4; i++)
+		WANT(check_run(&n, i, i % 2 ? "nop" : "copy", n.profile.cores[0].runs[2 + i % 2]) ==
+			0);
+	ntff_done(&n);
+	WANT(ntff_load(&n, "x") == 0);
+	WANT(n.info->n_neff_nodes == 1 && n.profile.cores[0].run_count == 2);
+	for (size_t i = 0; i < 2; i++)
+		WANT(check_run(&n, i, "copy", n.profile.cores[0].runs[1]) == 0);
+	ntff_done(&n);
+	lib.nrt_close();
+	return 0;
+}
+
+PROFILE_TEST("profile model: two texts of one name have each its own names, runs and duration",
+	one_name, two_cores)
+
 /* ---- what is refused ---------------------------------------------------------------------- */
 
 static int refusals(void *arg)

@@ -222,6 +222,34 @@ static int umasks(void *arg)
 PROFILE_TEST(
 	"profile session: a file has the rights that the caller's umask leaves", umasks, two_cores)
 
+static int mute(void *arg)
+{
+	struct place *p = arg;
+	struct job j;
+	struct ntff n;
+	uint64_t id;
+
+	WANT(profile_enter_test(p) == 0);
+	WANT(job_open(&j, ADD_MODEL, 0) == 0);
+	WANT_STATUS(lib.nrt_profile_session_start(0), 0);
+	WANT(job_run(&j, 1.0f, 2.0f) == 0);
+	WANT_STATUS(lib.nrt_profile_session_stop(0, &id), 0);
+	WANT(said(p, "Failed to read notifications from device for NC 0: Input/output error; "
+		     "the profile has those that were there"));
+	WANT_STATUS(lib.nrt_profile_session_serialize(id, "file"), 0);
+	WANT(ntff_load(&n, "file") == 0);
+	WANT(n.info->partial && n.info->n_losses > 0 && ntff_count(&n, NTFF_INSTRUCTION) == 2);
+	for (size_t i = 0; i < n.info->n_losses; i++)
+		WANT(!strcmp(n.info->losses[i]->why, "the device did not answer"));
+	ntff_done(&n);
+	lib.nrt_close();
+	return 0;
+}
+
+PROFILE_TEST(
+	"profile session: a device that does not answer is a warning, and what there is is kept",
+	mute, ((const char *const[]){"--arch=v2", "--cores=1", "--fail=BAR_READ:EIO", NULL}))
+
 /* ---- nrt_close ---------------------------------------------------------------------------- */
 
 static int closes(void *arg)

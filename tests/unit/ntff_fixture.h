@@ -53,7 +53,7 @@ struct nx {
 	struct nx_graph graphs[NX_CORES];
 	Ntff__SubgraphInfo *graph_list[NX_CORES];
 	Ntff__NdNodeInfo device;
-	Ntff__NeffNodeInfo node, *node_list[1];
+	Ntff__NeffNodeInfo node, *node_list[2]; /* the second is a test's own */
 	uint64_t blobs_offset, blobs_size;
 	uint8_t *bytes; /* the file, after nx_pack */
 	size_t size;

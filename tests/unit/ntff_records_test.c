@@ -158,6 +158,72 @@ TEST("ntff records: rings give the items that their records make, with names and
 	nx_free(&x);
 }
 
+/* A second model of the same number, in another text. */
+static void add_model(struct nx *x, Ntff__NeffNodeInfo *node, Ntff__NdNodeInfo *device,
+	struct nx_graph *g, Ntff__SubgraphInfo **list)
+{
+	*node = x->node;
+	*device = x->device;
+	ntff__subgraph_info__init(&g->info);
+	g->info.nc_idx = 1;
+	g->info.instructions = g->list;
+	nx_name(g, 1, NX_ON_NC, 0, "mul", 5 * US);
+	list[0] = &g->info;
+	device->graphs = list;
+	node->nd_node = device;
+	x->node_list[1] = node;
+	x->info.n_neff_nodes = 2;
+}
+
+TEST("ntff records: models of one name have each its own names, by their texts", "[ntff]")
+{
+	static const struct {
+		const char *what, *nodes[2], *runs[2], *ops[2];
+	} rows[] = {
+		{"two texts", {"x", "y"}, {"x", "y"}, {"add", "mul"}},
+		{"the other way round", {"x", "y"}, {"y", "x"}, {"mul", "add"}},
+		{"one without a text", {"", "y"}, {"", "y"}, {"add", "mul"}},
+		{"a run of neither", {"x", "y"}, {"z", "x"}, {NULL, "add"}},
+		{"a run without a text", {"x", "y"}, {"", "y"}, {NULL, "mul"}},
+		{"one text twice", {"x", "x"}, {"x", "x"}, {"add", "add"}},
+		{"no text", {"", ""}, {"", ""}, {NULL, NULL}},
+	};
+	static struct nx x;
+
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		Ntff__NeffNodeInfo node;
+		Ntff__NdNodeInfo device;
+		Ntff__SubgraphInfo *list[1];
+		static struct nx_graph graph;
+		struct ntff_profile p;
+		struct ntff_cursor c;
+
+		test_info("%s", rows[i].what);
+		graph = (struct nx_graph){0};
+		nx_sample(&x);
+		add_model(&x, &node, &device, &graph, list);
+		x.node.uuid = (char *)rows[i].nodes[0];
+		node.uuid = (char *)rows[i].nodes[1];
+		for (int run = 0; run < 2; run++)
+			x.runs[run].model_uuid = (char *)rows[i].runs[run];
+		nx_build(&x);
+		REQUIRE_EQ(ntff_profile_open(&p, x.bytes, x.size), 0);
+		ntff_cursor_open(&c, &p, stream_of(&p, NX_INSTRUCTION, NX_ON_NC, 0));
+		for (int run = 0; run < 2; run++) {
+			const Ntff__NtffInstruction *named;
+			struct ntff_item item;
+
+			REQUIRE_EQ(ntff_cursor_next(&c, &item), 1);
+			named = ntff_instruction_of(&p, c.core, ntff_run_of(c.core, &item), &item);
+			CHECK_STR(named ? named->op : "none",
+				rows[i].ops[run] ? rows[i].ops[run] : "none");
+		}
+		ntff_cursor_close(&c);
+		ntff_profile_close(&p);
+		nx_free(&x);
+	}
+}
+
 TEST("ntff records: an error is a moment, and says what was lost before it", "[ntff]")
 {
 	static struct nx x;

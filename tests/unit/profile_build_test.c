@@ -145,10 +145,14 @@ TEST("profile build: without runs no record is a model's", "[profile]")
 static struct collector_row ring(
 	enum notification_kind kind, struct collector_span *spans, uint32_t span_count)
 {
+	const struct notification_type *t = notification_type(0);
 	struct collector_row row = {
 		.kind = kind, .spans = spans, .span_count = span_count, .ring_bytes = 4096};
 
-	CHECK(notification_convert(kind, &row.trace_type, &row.block_type));
+	for (unsigned i = 0; t && t->kind != kind; i++)
+		t = notification_type(i);
+	row.trace_type = t ? t->trace : 0;
+	row.block_type = t ? t->block : 0;
 	for (uint32_t i = 0; i < span_count; i++)
 		row.count += spans[i].count;
 	return row;
@@ -291,6 +295,135 @@ TEST("profile build: times are within the bound on both sides of a clock that be
 {
 	NEED_VDEV();
 	with_device(clock_anew, fixture_device);
+}
+
+/* ---- what is missing ------------------------------------------------------------------------ */
+
+struct loss {
+	uint64_t lost;
+	bool at_least;
+	const char *why;
+};
+
+static const struct {
+	const char *what;
+	struct collector_row row;
+	struct loss losses[4]; /* a NULL ends them */
+} causes[] = {
+	{"nothing", {0}, {{0}}},
+	{"a full ring", {.lost = 7}, {{7, false, "the ring was full"}}},
+	{"one without numbers", {.lost = 7, .doubtful = true}, {{7, true, "the ring was full"}}},
+	{"only doubt", {.doubtful = true}, {{0, true, "the device does not count its records"}}},
+	{"another ring", {.lost = 9, .replaced = 9, .was_replaced = true},
+		{{9, true, "the device has replaced the ring"}}},
+	{"both", {.lost = 9, .replaced = 4, .was_replaced = true},
+		{{5, false, "the ring was full"}, {4, true, "the device has replaced the ring"}}},
+	{"no answer", {.unasked = true}, {{0, true, "the device did not answer"}}},
+	{"the limit", {.dropped = 3},
+		{{3, false, "more than NTRACE_PROFILE_MAX_MB, or no memory"}}},
+	{"all of it",
+		{.lost = 9, .replaced = 4, .was_replaced = true, .unasked = true, .dropped = 3},
+		{{5, false, "the ring was full"}, {4, true, "the device has replaced the ring"},
+			{0, true, "the device did not answer"},
+			{3, false, "more than NTRACE_PROFILE_MAX_MB, or no memory"}}},
+};
+
+static int check_losses(const struct loss *want)
+{
+	struct ntff n;
+	size_t count = 0;
+
+	WANT(ntff_load(&n, "file") == 0);
+	for (; count < 4 && want[count].why; count++) {
+		const Ntff__NtffLoss *l;
+
+		WANT(n.info->n_losses > count);
+		l = n.info->losses[count];
+		WANT(l->lost == want[count].lost && l->at_least == want[count].at_least);
+		WANT(!strcmp(l->why, want[count].why));
+		WANT(l->trace_type == NTFF__NOTIFICATION_TRACE_TYPE__NOTIFICATION_INSTRUCTION);
+		WANT(l->engine_index == 3 && l->nc_idx == 1);
+	}
+	WANT(n.info->n_losses == count && n.info->partial == (count > 0));
+	ntff_done(&n);
+	return unlink("file");
+}
+
+static int losses(void *arg)
+{
+	struct place *p = arg;
+	struct nrt_model *m;
+
+	WANT(enter_linked(p, NULL) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(chdir(p->scratch.dir) == 0);
+	m = loaded(ADD_MODEL);
+	WANT(m != NULL);
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		struct collector_row row = causes[i].row;
+		const struct collector_data data = {.rows = &row, .row_count = 1};
+
+		row.engine = 3;
+		row.nc_idx = 1;
+		if (write_profile(&data, m, true) || check_losses(causes[i].losses)) {
+			dprintf(complaint_fd, "%s\n", causes[i].what);
+			return 1;
+		}
+	}
+	object_put(&m->object);
+	lib.nrt_close();
+	return 0;
+}
+
+TEST("profile build: what is missing is told by its cause", "[nrt][profile][vdev]")
+{
+	NEED_VDEV();
+	with_device(losses, fixture_device);
+}
+
+static int check_partial(const struct collector_data *data, struct nrt_model *m, bool partial)
+{
+	struct ntff n;
+
+	WANT(write_profile(data, m, true) == 0);
+	WANT(ntff_load(&n, "file") == 0);
+	WANT(n.info->partial == partial);
+	ntff_done(&n);
+	return unlink("file");
+}
+
+static int cut_off(void *arg)
+{
+	struct place *p = arg;
+	struct collector_row row = {0};
+	struct collector_run run;
+	struct collector_data data = {.rows = &row, .row_count = 1, .runs = &run, .run_count = 1};
+	struct nrt_model *m;
+
+	WANT(enter_linked(p, NULL) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(chdir(p->scratch.dir) == 0);
+	m = loaded(ADD_MODEL);
+	WANT(m != NULL);
+	run = run_at(m, 0, 102 * S, 103 * S);
+	data.boot_ns_begin = run.host_start_ns;
+	WANT(check_partial(&data, m, false) == 0);
+	data.boot_ns_begin++;
+	WANT(check_partial(&data, m, true) == 0);
+	data.run_count = 0;
+	WANT(check_partial(&data, m, false) == 0);
+	data.runs_dropped = 1;
+	WANT(check_partial(&data, m, true) == 0);
+	object_put(&m->object);
+	lib.nrt_close();
+	return 0;
+}
+
+TEST("profile build: without the beginning of a run, or without the run, it is partial",
+	"[nrt][profile][vdev]")
+{
+	NEED_VDEV();
+	with_device(cut_off, fixture_device);
 }
 
 /* ---- much of it --------------------------------------------------------------------------- */

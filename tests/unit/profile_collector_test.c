@@ -3,6 +3,7 @@
  * is left when they have gone. */
 #include <dirent.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 
 #include "runtime/exec/memory_table.h"
 #include "tests/unit/collector_fixture.h"
@@ -20,6 +21,15 @@ static uint64_t count_all(const struct collector_data *d)
 	for (uint32_t i = 0; i < d->row_count; i++)
 		n += d->rows[i].count;
 	return n;
+}
+
+static bool is_silent_of(const struct place *p, const char *text)
+{
+	char *all = program_text(p->log.s);
+	bool silent = all && !strstr(all, text);
+
+	free(all);
+	return silent;
 }
 
 /* ---- one execution ------------------------------------------------------------------------ */
@@ -328,6 +338,57 @@ TEST("collector: a device without room for rings gives smaller ones", "[collecto
 	with_device(without_room, options);
 }
 
+/* Unless a variable says otherwise. */
+static uint32_t sizes_now; /* how often they are halved */
+
+static int default_sizes(void *arg)
+{
+	struct collector_cursor *c = NULL;
+	struct collector_data d;
+
+	WANT(enter_linked(arg, "WARN") == 0);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(subscribe(0, &c), 0);
+	WANT(is_silent_of(arg, "the device has no room"));
+	WANT_STATUS(get(c, &d), 0);
+	for (uint32_t i = 0; i < d.row_count; i++) {
+		const struct collector_row *row = &d.rows[i];
+		bool large = row->kind == NOTIFICATION_TRACE;
+
+		if (row->ring_bytes) /* not the executor's */
+			WANT(row->ring_bytes == (large ? 8u << 20 : 1u << 20) >> sizes_now);
+	}
+	WANT(row_of(&d, 0, NOTIFICATION_TRACE, 4)->ring_bytes > 0);
+	WANT(row_of(&d, 1, NOTIFICATION_TOPSP_EVENT, 0)->ring_bytes > 0);
+	collector_data_free(&d);
+	unsubscribe(c);
+	lib.nrt_close();
+	return leaks();
+}
+
+/* 5 rings of 8 MiB and 25 of 1 MiB are 65 MiB for each of the two cores. */
+TEST("collector: rings without a setting take 8 and 1 MiB, on a small device at most three "
+     "quarters "
+     "of it",
+	"[collector][vdev]")
+{
+	static const struct {
+		const char *memory;
+		uint32_t halved;
+	} rows[] = {{"--memory=1G", 0}, {"--memory=174M", 0}, {"--memory=172M", 1},
+		{"--memory=64M", 2}};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *const options[] = {"--cores=2", rows[i].memory, NULL};
+
+		test_info("%s", rows[i].memory);
+		sizes_now = rows[i].halved;
+		with_device(default_sizes, options);
+	}
+}
+
 static int device_says_no(void *arg)
 {
 	struct collector_cursor *c = NULL;
@@ -405,6 +466,94 @@ TEST("collector: rings of a process that died are replaced, or taken over where 
 		SKIP(device_lacks());
 	with_device(comes_after, two_cores);
 	with_device(comes_after, taken_over);
+}
+
+/* Somebody else makes the ring of PE anew; what is written there is nobody's. */
+static int replace_ring(void)
+{
+	const struct device_system *s = runtime_get()->devices;
+	const struct notification_type *t = notification_type(0);
+	const struct device_ring_key key = {t->device, t->type, 0};
+	void *memory;
+
+	WANT(device_profile_ring_open(s, &s->cores[0], &key, 65536, &memory) == 0);
+	return munmap(memory, 65536);
+}
+
+static int replaced(void *arg)
+{
+	const struct collector_row *row;
+	struct collector_cursor *c = NULL;
+	struct collector_data d;
+	struct bare b;
+
+	WANT(enter_linked(arg, "WARN") == 0);
+	WANT_STATUS(init(), 0);
+	WANT(bare_load(&b, PE_MODEL, 0) == 0);
+	WANT_STATUS(subscribe(0, &c), 0);
+	for (int i = 0; i < 5; i++)
+		WANT_STATUS(run(&b), 0);
+	WANT(pe_records(c) == 10);
+	WANT(replace_ring() == 0);
+	WANT_STATUS(run(&b), 0);
+	WANT_STATUS(get(c, &d), 0);
+	row = row_of(&d, 0, NOTIFICATION_TRACE, 0);
+	WANT(row->count == 0 && row->lost == 2 && row->replaced == 2 && row->lost_at_least);
+	WANT(row->was_replaced && !row->unasked && !row->doubtful);
+	WANT(!row_of(&d, 0, NOTIFICATION_TRACE, 1)->was_replaced && d.unasked == 0);
+	WANT(said(arg, "of 1 rings at least 2 notifications are lost"));
+	collector_data_free(&d);
+	WANT_STATUS(run(&b), 0); /* to the one that we have now */
+	WANT(pe_records(c) == 2);
+	unsubscribe(c);
+	lib.nrt_close();
+	return leaks();
+}
+
+TEST("collector: what goes to a ring that is not ours any more is lost, and we have another one",
+	"[collector][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(replaced, two_cores);
+}
+
+static int mute(void *arg)
+{
+	struct collector_cursor *c = NULL;
+	struct collector_data d;
+	struct bare b;
+
+	WANT(enter_linked(arg, "WARN") == 0);
+	WANT_STATUS(init(), 0);
+	WANT(bare_load(&b, PE_MODEL, 0) == 0);
+	WANT_STATUS(subscribe(0, &c), 0);
+	WANT_STATUS(run(&b), 0);
+	WANT_STATUS(get(c, &d), 0);
+	WANT(d.unasked == -EIO);
+	for (uint32_t i = 0; i < d.row_count; i++) {
+		const struct collector_row *row = &d.rows[i];
+
+		WANT(row->lost == 0 && row->lost_at_least == row->unasked);
+		WANT(row->unasked == (row->ring_bytes > 0));
+		WANT(!row->was_replaced && !row->doubtful);
+	}
+	WANT(row_of(&d, 0, NOTIFICATION_TRACE, 0)->count == 2);
+	WANT(is_silent_of(arg, "notifications are lost"));
+	collector_data_free(&d);
+	unsubscribe(c);
+	lib.nrt_close();
+	return leaks();
+}
+
+TEST("collector: of a device that does not answer there is what is in the rings, and its error",
+	"[collector][vdev]")
+{
+	static const char *const options[] = {"--cores=2", "--fail=BAR_READ:EIO", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(mute, options);
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */

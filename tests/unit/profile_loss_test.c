@@ -190,9 +190,12 @@ static uint64_t thread_cpu_ns(void)
 	return sum;
 }
 
+/* Several times what the ring holds, so that only somebody who reads beside the executions has it all. */
 static int at_full_speed(void *arg)
 {
-	uint64_t want = getenv("NTRACE_TEST_FULL") ? 10000000 : 200000, written = 0, got = 0;
+	bool full = getenv("NTRACE_TEST_FULL") != NULL;
+	uint64_t want = full ? 10000000 : 300000, written = 0, got = 0;
+	const struct collector_row *row;
 	struct collector_cursor *c = NULL;
 	struct collector_data d;
 	char *text = many_steps();
@@ -200,6 +203,8 @@ static int at_full_speed(void *arg)
 	struct bare b;
 
 	setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);
+	if (!full)
+		setenv("NEURON_RT_PROFILE_BUF_INSTRUCTION_MB", "1", 1);
 	WANT(enter_linked(arg, NULL) == 0);
 	WANT_STATUS(init(), 0);
 	WANT(bare_load(&b, text, 0) == 0);
@@ -212,13 +217,17 @@ static int at_full_speed(void *arg)
 		written += 2 * STEPS;
 	}
 	WANT_STATUS(get(c, &d), 0);
-	got = row_of(&d, 0, NOTIFICATION_TRACE, 0)->count;
-	if (want > 200000)
+	row = row_of(&d, 0, NOTIFICATION_TRACE, 0);
+	got = row->count;
+	if (full)
 		dprintf(complaint_fd, "%llu records in %.2f s, %.1f ns of the thread each\n",
 			(unsigned long long)got, (double)(clock_boot().ns - begun) / 1e9,
 			(double)(thread_cpu_ns() - cpu) / (double)got);
-	WANT(got == written && row_of(&d, 0, NOTIFICATION_TRACE, 0)->lost == 0);
-	WANT(row_of(&d, 0, NOTIFICATION_TRACE, 0)->ring_bytes == 8u << 20);
+	WANT(row->ring_bytes == (full ? 8u : 1u) << 20);
+	WANT(written > 4 * row->ring_bytes / sizeof(struct notification));
+	WANT(got + row->lost == written && !row->lost_at_least && row->dropped == 0);
+	/* A busy machine may lose some; at the end alone nobody gets more than a ring. */
+	WANT(full ? row->lost == 0 : got > 2 * row->ring_bytes / sizeof(struct notification));
 	WANT(d.run_count == written / (2 * STEPS));
 	collector_data_free(&d);
 	unsubscribe(c);
@@ -226,7 +235,7 @@ static int at_full_speed(void *arg)
 	return leaks();
 }
 
-TEST("collector: of executions one after another no record is lost, in a ring of 8 MiB",
+TEST("collector: of executions one after another, many rings full, no record is lost uncounted",
 	"[collector][vdev]")
 {
 	static const char *const options[] = {"--cores=2", "--device-time=steps", NULL};

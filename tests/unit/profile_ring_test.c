@@ -33,8 +33,6 @@ TEST("profile: kinds of notifications have their rings and their names in a prof
 
 	for (unsigned i = 0; i < NOTIFICATION_TYPES; i++) {
 		const struct notification_type *t = notification_type(i);
-		enum ntff_trace_type trace = NTFF_TRACE_EXPLICIT;
-		enum ntff_block_type block = NTFF_BLOCK_NC;
 
 		test_info("row %u", i);
 		REQUIRE(t != NULL);
@@ -45,25 +43,11 @@ TEST("profile: kinds of notifications have their rings and their names in a prof
 		CHECK_EQ(t->type, want[i][4]);
 		CHECK_EQ(t->first_engine, want[i][5]);
 		CHECK_EQ(t->last_engine, want[i][6]);
-		CHECK_EQ(notification_convert(t->kind, &trace, &block), t->kind < 9);
-		if (t->kind < 9) {
-			CHECK_EQ(trace, t->trace);
-			CHECK_EQ(block, t->block);
-		}
+		CHECK(t->kind != NOTIFICATION_TOPSP_CC_STATUS && t->kind != NOTIFICATION_MAX);
 		rings += t->last_engine - t->first_engine + 1;
 	}
 	CHECK_EQ(rings, NOTIFICATION_RINGS);
 	CHECK(!notification_type(NOTIFICATION_TYPES));
-}
-
-TEST("profile: numbers of no profile are refused", "[profile]")
-{
-	static const unsigned none[] = {9, 10, 11, 12, 255, UINT32_MAX};
-	enum ntff_trace_type trace;
-	enum ntff_block_type block;
-
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-		CHECK(!notification_convert(none[i], &trace, &block));
 }
 
 /* ---- a writer that knows ------------------------------------------------------------------ */
