@@ -22,7 +22,7 @@
 
 struct dump_args {
 	const char *path;
-	enum dump_kind kind;
+	enum dump_kind kind, looks; /* looks: by its content */
 	enum dump_format format;
 };
 
@@ -128,6 +128,9 @@ static int explain_ntff(
 {
 	if (error == -ENOTSUP)
 		agent_message("dump: %s: %s", a->path, p->file.damage);
+	else if (error == -EINVAL && a->looks != DUMP_UNKNOWN && a->looks != DUMP_NTFF)
+		agent_message("dump: %s is no .ntff file; it looks like %s (--as %s)", a->path,
+			dump_kind_name(a->looks), dump_kind_name(a->looks));
 	else if (error == -EINVAL && size > 0 && agent_wrong_kind("dump", a->path, FILE_UNTOLD))
 		return EXIT_USAGE;
 	else if (error == -EINVAL)
@@ -195,6 +198,7 @@ static int print(struct dump_args *a, struct trace_read *r)
 
 	if (rc < 0)
 		return unreadable(a, rc);
+	a->looks = looks;
 	status = settle_kind(a, looks, r);
 	if (status != EXIT_OK)
 		return status;

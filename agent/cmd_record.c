@@ -29,7 +29,7 @@ static const struct argp_option options[] = {
 		"Record ioctls of every process, not only of CMD and its children", 0},
 	RECORDER_OPTIONS,
 	{"device", OPT_DEVICE, 0, 0,
-		"Also profile the device: what its engines ran, copied and waited for", 0},
+		"Also profile the device: what the units of its cores ran and copied", 0},
 	{"strict", RECORDER_STRICT, 0, 0, "Exit with 125 when anything was lost", 0},
 	{0},
 };

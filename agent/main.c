@@ -17,7 +17,7 @@ static const struct agent_cmd commands[] = {
 	{"salvage", cmd_salvage, "merge what a killed `record` left behind"},
 	{"rec", cmd_rec, "show, verify or cut a recording"},
 	{"summary", cmd_summary, "show a trace in one page"},
-	{"dump", cmd_dump, "print a .pb file as JSON lines or as a timeline"},
+	{"dump", cmd_dump, "print a .pb or .ntff file as JSON lines or as a timeline"},
 	{"diff", cmd_diff, "compare two traces by meaning"},
 	{"export", cmd_export, "write a trace as a file for Perfetto"},
 	{"verify", cmd_verify, "check a Perfetto file, whoever wrote it"},

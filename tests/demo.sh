@@ -48,6 +48,8 @@ ntrace dump $leaf/ntrace.pb | head
 ntrace replay $out -o $(free again)
 # your own program in place of inference; what is below $out is deleted by the next demo
 ntrace-vdev -- ntrace record -o $(free mine) -- $BUILD/workloads/inference --executions 3
+# what each unit of the cores did inside of the runs, too
+ntrace-vdev -- ntrace record --device -o $(free inside) -- $BUILD/workloads/inference --executions 3
 # all commands; the manual is docs/man/ntrace.1
 ntrace --help
 END

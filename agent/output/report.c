@@ -28,7 +28,7 @@ static void print_output(FILE *f, const struct merge_output *o)
 		dir, o->events, s(o->events), o->spans, s(o->spans), o->kernel_spans,
 		s(o->kernel_spans), o->open_spans);
 	if (o->device_spans)
-		fprintf(f, "%s/ntrace.pb      of them %" PRIu64 " span%s from device profiles\n",
+		fprintf(f, "%s/ntrace.pb      besides %" PRIu64 " span%s from device profiles\n",
 			dir, o->device_spans, s(o->device_spans));
 	fprintf(f, "%s/trace_info.pb  1 message\n", dir);
 	fprintf(f, "%s/cpu_util.pb    %" PRIu64 " sample%s\n", dir, o->cpu_samples,

@@ -221,10 +221,11 @@ static void warn_of_losses(const struct collector_core *c, const struct collecto
 		rings += row->lost || row->dropped || doubt;
 	}
 	if (rings)
-		log_warn(TAG,
-			"Profile of nc %u: of %u rings %s%llu notifications are lost, and %llu "
+		log_error(TAG,
+			"Profile of nc %u is not whole: of %u rings %s%llu notifications are lost, "
+			"and %llu "
 			"more not "
-			"kept (NTRACE_PROFILE_MAX_MB)",
+			"kept (NTRACE_PROFILE_MAX_MB); executions are as without it",
 			c->vnc, rings, at_least ? "at least " : "", (unsigned long long)lost,
 			(unsigned long long)dropped);
 }

@@ -79,13 +79,18 @@ void recorded_open(const struct runtime *r)
 {
 	int rc;
 
-	if (!*r->profile_dir || r->devices->topology.simulated)
+	if (!*r->profile_dir)
 		return;
+	if (r->devices->topology.simulated) {
+		log_error(TAG, "No device profiles: the device is simulated "
+			       "(NEURON_RT_FAKE_INSTANCE_TYPE) and runs nothing");
+		return;
+	}
 	pthread_mutex_lock(&recorded.lock);
 	recorded.dir = strdup(r->profile_dir);
 	rc = recorded.dir ? make_mark() : -ENOMEM;
 	if (rc < 0) {
-		log_warn(TAG, "No device profiles: " ENV_DEVICE_PROFILE "=%s: %s", r->profile_dir,
+		log_error(TAG, "No device profiles: " ENV_DEVICE_PROFILE "=%s: %s", r->profile_dir,
 			strerror(-rc));
 		free(recorded.dir);
 		recorded.dir = NULL;
@@ -153,7 +158,7 @@ static bool write_harvest(struct profile_harvest *h, uint32_t nc)
 	rc = store(p, nc);
 	profile_free(p);
 	if (rc < 0)
-		log_warn(TAG, "The device profile of NC %u is lost: %s: %s", nc, recorded.dir,
+		log_error(TAG, "The device profile of NC %u is lost: %s: %s", nc, recorded.dir,
 			strerror(-rc));
 	return rc == 0;
 }

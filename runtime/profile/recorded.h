@@ -4,7 +4,7 @@
  * its first load to nrt_close or, in a program that does not call it, to its exit.
  *
  * They are apart from the program's own profiles, which they share the collector with: no call
- * behaves differently because of them.  Whatever goes wrong with them is a warning.  What the
+ * behaves differently because of them.  Whatever goes wrong with them is said in the log.  What the
  * recorder finds is told in runtime/base/profile_dir.h.
  */
 #ifndef NTRACE_PROFILE_RECORDED_H

@@ -104,7 +104,7 @@ static NRT_STATUS start(uint32_t nc)
 	NRT_STATUS status;
 
 	if (s->cursor) {
-		log_error(TAG,
+		log_write(LOG_LEVEL_ERROR, TAG, "nrt_profile_session_start",
 			"A profile session is active for NC %u already; stop it first "
 			"(nrt_profile_session_stop)",
 			nc);
@@ -178,7 +178,8 @@ static NRT_STATUS stop_active(int32_t vnc, uint64_t *ret_id)
 	if (s && s->cursor)
 		status = stop(s, (uint32_t)vnc, ret_id);
 	else
-		log_error(TAG, "No active profile session for NC %d", vnc);
+		log_write(LOG_LEVEL_ERROR, TAG, "nrt_profile_session_stop",
+			"No active profile session for NC %d", vnc);
 	if (s)
 		pthread_mutex_unlock(&s->lock);
 	return status;
