@@ -136,6 +136,10 @@ static int finish(const struct export_args *a, int rc, bool write_failed, const 
 		agent_message("%s: %llu events of %u process%s, %llu bytes", a->out,
 			(unsigned long long)r->events, r->processes, r->processes == 1 ? "" : "es",
 			(unsigned long long)r->bytes);
+	if (!a->quiet && r->device_left)
+		agent_message(
+			"export: the recording has device profiles, which are not in the file: "
+			"of a recording --device adds them");
 	if (rc == 0)
 		return EXIT_OK;
 	agent_message("export: %s (the file holds what could be read)",

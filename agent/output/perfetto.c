@@ -17,6 +17,7 @@
 #include "agent/output/state.h"
 #include "agent/output/trace_read.h"
 #include "runtime/base/file.h"
+#include "runtime/record/blind.h"
 
 struct exporter {
 	struct pft_writer w;
@@ -25,6 +26,7 @@ struct exporter {
 	uint32_t host_count, process_count;
 	uint64_t events;
 	bool has_axis; /* w.offset is set */
+	bool device_left;
 };
 
 /* ---- small things ------------------------------------------------------------------------------ */
@@ -363,6 +365,15 @@ static int say_late(struct exporter *x)
 	return rc;
 }
 
+/* Has the recording device profiles that are not shown? */
+static bool leaves_device(const Ntff__NtraceInfo *info)
+{
+	for (size_t i = 0; i < info->n_blind; i++)
+		if (!strncmp(info->blind[i], BLIND_NOT_ASKED, strlen(BLIND_NOT_ASKED)))
+			return true;
+	return false;
+}
+
 static int on_end(void *ctx, struct feed_process *fp, const Ntff__NtraceInfo *info)
 {
 	struct exporter *x = ctx;
@@ -371,6 +382,7 @@ static int on_end(void *ctx, struct feed_process *fp, const Ntff__NtraceInfo *in
 
 	pft_copies_end(p);
 	cpu_mean(&x->w, p->host);
+	x->device_left |= info && leaves_device(info);
 	if (info && !has_events(p))
 		return keep_info(p, info);
 	if (info)
@@ -478,7 +490,8 @@ int perfetto_export(const char *path, const struct feed_options *options, perfet
 	*ret = (struct perfetto_result){.events = x.events,
 		.bytes = x.w.bytes,
 		.packets = x.w.packets,
-		.processes = x.process_count};
+		.processes = x.process_count,
+		.device_left = x.device_left};
 	exporter_free(&x);
 	return end < 0 ? end : rc;
 }

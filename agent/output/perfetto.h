@@ -10,6 +10,7 @@
 #define NTRACE_OUTPUT_PERFETTO_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/output/feed.h"
@@ -23,6 +24,7 @@ struct perfetto_result {
 	uint64_t bytes;
 	uint64_t packets;
 	uint32_t processes;
+	bool device_left; /* it has device profiles, which were not asked for */
 };
 
 /*

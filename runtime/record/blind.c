@@ -200,8 +200,7 @@ static void about_device(struct lines *s, const struct session *l, uint64_t devi
 
 	blind_runs_line(device_runs, why_blind(l), line);
 	if (l->profiles.named && !l->profiles.asked)
-		add(s, "inside of device runs: --device was not given, which shows the device "
-		       "profiles (NTFF) that were taken");
+		add(s, BLIND_NOT_ASKED ", which shows the device profiles (NTFF) that were taken");
 	else if (device_runs)
 		add(s, "%s", line);
 	else if (l->profiles.found)

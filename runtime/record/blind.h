@@ -18,6 +18,9 @@
 uint32_t blind_lines(
 	const struct session *l, uint64_t device_runs, char lines[BLIND_LINES][BLIND_BYTES]);
 
+/* How the line begins that says: there are device profiles, and nobody asked for them. */
+#define BLIND_NOT_ASKED "inside of device runs: --device was not given"
+
 /* Why the inside of device runs is not known. */
 enum blind_why {
 	BLIND_NO_PROFILE, /* none was taken */

@@ -302,13 +302,14 @@ static uint64_t host_in_break(const struct device_point p[2], uint64_t nc, uint6
 {
 	uint64_t hosts = p[1].host > p[0].host ? p[1].host - p[0].host : 0;
 	uint64_t back = p[1].nc > nc ? p[1].nc - nc : 0;
-	uint64_t most = back < hosts ? back : hosts;
+	uint64_t most = back < hosts ? back : hosts, most_off;
 	uint64_t bound = p[0].bound > p[1].bound ? p[0].bound : p[1].bound;
 
 	/* The clock was the faster one: all of it fits in between. */
 	if (p[1].nc - p[0].nc > hosts)
 		most = (uint64_t)((unsigned_wide)hosts * back / (p[1].nc - p[0].nc));
-	*ret_bound_ns = bound + (hosts - most > most ? hosts - most : most);
+	most_off = hosts - most > most ? hosts - most : most;
+	*ret_bound_ns = bound > UINT64_MAX - most_off ? UINT64_MAX : bound + most_off;
 	return p[1].host - most;
 }
 
