@@ -10,7 +10,7 @@
  * At most NTRACE_PROFILE_MAX_MB are kept for a logical core: what comes beyond is dropped and counted.  Losses never
  * change how an execution ends.
  *
- * Any thread between api_enter and api_leave, but a cursor belongs to one thread at a time.  Functions that return
+ * Any thread that keeps nrt_close out (api_enter, profile_enter), but a cursor belongs to one thread at a time.  Functions that return
  * NRT_STATUS have said in the log what was wrong.
  */
 #ifndef NTRACE_PROFILE_COLLECTOR_H

@@ -58,7 +58,7 @@ struct profile_wish {
 	struct profile_node *node; /* that is in it also when it has not run; NULL: none */
 };
 
-/* Between api_enter and api_leave.  Takes what was harvested, on success only.  NRT_RESOURCE: no memory, said in the
+/* While nrt_close is kept out (profile_enter).  Takes what was harvested, on success only.  NRT_RESOURCE: no memory, said in the
  * name of `call`. */
 NRT_STATUS profile_build(const char *call, const struct profile_wish *wish,
 	struct profile_harvest *harvest, struct profile **ret);

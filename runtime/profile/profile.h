@@ -9,7 +9,9 @@
  * says of a model must outlive nrt_unload.  A model that is loaded again has the same node, so a profile has each
  * only once.
  *
- * Any thread.  Locks here are never held while a device is asked or a file written.
+ * Any thread.  The lock of profile.c is never held while a device is asked.  Those of the key spaces are, so a call may
+ * wait for another one of its core, and serialize and drop, which look for a number, for those of the cores before;
+ * none is held while a file is written.
  */
 #ifndef NTRACE_PROFILE_PROFILE_H
 #define NTRACE_PROFILE_PROFILE_H
@@ -95,7 +97,6 @@ void continuous_before_run(const struct nrt_model *m);
 void continuous_run_begins(const struct nrt_model *m);
 void continuous_run_ended(const struct nrt_model *m);
 void continuous_close(void);
-/* For inspections, which leave device profiles to it then. */
 bool continuous_is_enabled(void);
 
 #endif

@@ -374,6 +374,7 @@ static int open_streams(struct device_rows *r)
 	return rc;
 }
 
+/* Without the device, though cores count within one: a process has a number of an execution only once. */
 static uint64_t id_key(const struct device_rows *r, uint32_t pid, uint32_t core, uint64_t exec_id)
 {
 	return session_key(r->session, (uint64_t)pid << 32 | core, exec_id);
@@ -490,9 +491,11 @@ static void add_losses(
 	bool more = false;
 
 	for (size_t i = 0; i < info->n_losses; i++) {
-		if (info->losses[i]->lost <= UINT32_MAX)
-			to->lost += info->losses[i]->lost;
-		more |= info->losses[i]->at_least || info->losses[i]->lost > UINT32_MAX;
+		uint64_t lost = info->losses[i]->lost;
+
+		/* A file may say any number; 32 bits of each are at least so many, and no sum begins anew. */
+		to->lost += lost < UINT32_MAX ? lost : UINT32_MAX;
+		more |= info->losses[i]->at_least || lost > UINT32_MAX;
 	}
 	r->session->profiles.at_least += more || (info->partial && !info->n_losses);
 }

@@ -246,6 +246,39 @@ TEST("device rows: transfers and collectives are spans, semaphores and errors in
 	free_rows(&r);
 }
 
+TEST("device rows: the bound of a span is that of its worse end", "[device_rows]")
+{
+	static const struct {
+		uint64_t from, to;
+		bool far;
+	} rows[] = {{100 * MS, 1000 * MS, true}, {1010 * MS, 1020 * MS, false},
+		{1100 * MS, 3000 * MS, true}};
+	struct rows r;
+	struct nx_ring *pe;
+	size_t n = 0;
+
+	REQUIRE(open_rows(&r));
+	nx_sync(&r.x, 0, 1, CORE_PS(1000 * MS), FX_BOOT + 1000 * MS, 50);
+	nx_sync(&r.x, 0, 1, CORE_PS(1100 * MS), FX_BOOT + 1100 * MS, 50);
+	pe = nx_ring(&r.x, NX_INSTRUCTION, NX_ON_NC, 0, 0, 1);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		nx_ran(pe, 1, 2, CORE_PS(rows[i].from), CORE_PS(rows[i].to));
+	finish(&r);
+	REQUIRE(merge(&r, "out", true));
+	for (size_t i = 0; i < r.fx.trace.count; i++) {
+		const struct ntrace_event_view *e = &r.fx.trace.events[i];
+
+		if (e->phase != PHASE_STOP || event_kind(e) != EVENT_UNIT)
+			continue;
+		test_info(
+			"span %zu, bound %llu", n, (unsigned long long)value(e, "clock.bound_ns"));
+		REQUIRE(n < sizeof(rows) / sizeof(*rows));
+		CHECK((value(e, "clock.bound_ns") > 10 * US) == rows[n++].far);
+	}
+	CHECK_EQ(n, sizeof(rows) / sizeof(*rows));
+	free_rows(&r);
+}
+
 TEST("device rows: every record is accounted for, and what the profile lost is lost",
 	"[device_rows]")
 {
@@ -259,16 +292,17 @@ TEST("device rows: every record is accounted for, and what the profile lost is l
 	nx_ran(act, 8, 0, CORE_PS(130 * US), CORE_PS(140 * US));
 	act->used--; /* its end is missing */
 	nx_lost(&r.x, act, 3, true);
+	nx_lost(&r.x, act, 1ull << 40, false); /* counts as 32 bits, and as at least so many */
 	nx_ran(nx_ring(&r.x, NX_INSTRUCTION, NX_ON_NC, 1, 0, 2), 1, 0, 5,
 		6); /* a core without points */
 	finish(&r);
 	REQUIRE(merge(&r, "out", true));
-	CHECK_EQ(fx_ledger(&r.fx, REC_C_DEVICE_RECORDED), 10 + 1 + 2 + 3);
+	CHECK_EQ(fx_ledger(&r.fx, REC_C_DEVICE_RECORDED), 10 + 1 + 2 + 3ull + UINT32_MAX);
 	CHECK_EQ(fx_ledger(&r.fx, REC_C_DEVICE_WRITTEN), 8);
 	CHECK_EQ(fx_ledger(&r.fx, REC_C_DEVICE_TOLD), 2);
 	CHECK_EQ(fx_ledger(&r.fx, REC_C_DEVICE_UNPAIRED), 1);
 	CHECK_EQ(fx_ledger(&r.fx, REC_C_DEVICE_TIMELESS), 2);
-	CHECK_EQ(fx_ledger(&r.fx, REC_C_DEVICE_LOST), 3);
+	CHECK_EQ(fx_ledger(&r.fx, REC_C_DEVICE_LOST), 3ull + UINT32_MAX);
 	CHECK(r.fx.result.balanced);
 	CHECK(blind_says(&r, "1 device profile lost beyond"));
 	CHECK(!blind_says(&r, "no device profile (NTFF) was taken"));

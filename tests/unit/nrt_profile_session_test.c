@@ -6,6 +6,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <xxhash.h>
+
+#include "runtime/base/clock.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/nrt_profile.h"
 
@@ -310,6 +313,60 @@ PROFILE_TEST("profile session: the child of a fork is refused, its parent's sess
 
 /* ---- what is in it ------------------------------------------------------------------------ */
 
+static uint64_t realtime_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t apart(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* From when the profile is, on both clocks; begun: the realtime before its start. */
+static int check_clocks(const struct ntff *n, uint64_t begun)
+{
+	const uint64_t second = 1000000000;
+	const int64_t offset = (int64_t)(realtime_ns() - clock_boot().ns);
+
+	WANT(n->info->profile_start_time >= begun && n->info->profile_start_time < realtime_ns());
+	WANT(n->info->boot_ns_begin < n->info->boot_ns_end);
+	for (size_t i = 0; i < n->info->n_sync_points; i++)
+		WANT(llabs(n->info->sync_points[i]->real_offset_ns - offset) < (int64_t)second);
+	for (uint32_t part = 0; part < 2; part++) {
+		const Ntff__NcTimestampInfo *t = ntff_graph(n, "adder", part)->timestamp_info;
+
+		/* From the first point to the last one, on clocks that do not drift: to 10 ms. */
+		WANT(t && t->tpb_pe && t->tpb_pe->init_timestamp > 0);
+		WANT(t->tpb_pe->expected_timestamp_inc > 1000000);
+		WANT(apart(t->tpb_pe->expected_timestamp_inc, t->tpb_pe->actual_timestamp_inc) <
+			10000000000u);
+	}
+	return 0;
+}
+
+static int check_rings(const struct ntff *n)
+{
+	size_t of_mib[2] = {0};
+
+	for (size_t i = 0; i < n->info->n_notification_buffers; i++) {
+		const Ntff__NotificationBufferSize *b = n->info->notification_buffers[i];
+
+		of_mib[0] += b->buffer_size == 1u << 20;
+		of_mib[1] += b->buffer_size == 8u << 20 && b->trace_type == 0 && b->block_type == 0;
+	}
+	WANT(of_mib[1] == 1 && of_mib[0] + 1 == n->info->n_notification_buffers);
+	for (size_t i = 0; i < n->info->n_session_notifications; i++) {
+		const Ntff__TraceInfo *t = n->info->session_notifications[i];
+
+		WANT(t->xxh3 && t->xxh3 == XXH3_64bits(n->data + t->offset, t->size));
+	}
+	return 0;
+}
+
 /* Each model once, though one was loaded twice. */
 static int check_content(const struct ntff *n)
 {
@@ -336,21 +393,40 @@ static int check_content(const struct ntff *n)
 	WANT(n->info->neuron_collectives_version && n->info->arch == 3);
 	WANT(n->info->pid == (uint32_t)getpid() && n->info->virtual_device && !n->info->partial);
 	WANT(n->info->n_losses == 0 && n->info->n_sync_points >= 2);
-	WANT(n->info->boot_ns_begin < n->info->boot_ns_end);
-	WANT(n->info->n_notification_buffers > 0);
+	return check_rings(n);
+}
+
+static int seen_part(void *arg)
+{
+	struct job j;
+	struct ntff n;
+
+	setenv("NEURON_RT_VISIBLE_CORES", "1", 1);
+	WANT(profile_enter_test(arg) == 0);
+	WANT(job_open(&j, ADD_MODEL, 0) == 0 && session_of(&j, 0) == 0);
+	WANT_STATUS(lib.nrt_profile_session_serialize(0, "file"), 0);
+	WANT(ntff_load(&n, "file") == 0);
+	WANT(n.info->start_nc == 1 && n.info->logical_nc == 1);
+	WANT(n.profile.cores[0].nc_idx == 2 && n.profile.core_count == 2);
+	ntff_done(&n);
+	lib.nrt_close();
 	return 0;
 }
+
+PROFILE_TEST("profile session: of a process that sees some cores it says from which on", seen_part,
+	two_cores)
 
 static int content(void *arg)
 {
 	struct place *p = arg;
 	struct job a, b, again;
 	struct ntff n;
-	uint64_t id;
+	uint64_t id, begun;
 
 	WANT(profile_enter_test(p) == 0);
 	WANT(job_open(&a, ADD_MODEL, 0) == 0 && job_open(&b, COPY_MODEL, 0) == 0);
 	WANT(job_run(&a, 9.0f, 2.0f) == 0); /* before it: not in it */
+	begun = realtime_ns();
 	WANT_STATUS(lib.nrt_profile_session_start(0), 0);
 	WANT(job_run(&a, 1.0f, 2.0f) == 0 && job_run(&b, 1.0f, 0.0f) == 0);
 	WANT(job_run(&a, 1.0f, 2.0f) == 0);
@@ -360,7 +436,7 @@ static int content(void *arg)
 	WANT_STATUS(lib.nrt_profile_session_stop(0, &id), 0);
 	WANT_STATUS(lib.nrt_profile_session_serialize(id, "file"), 0);
 	WANT(ntff_load(&n, "file") == 0);
-	WANT(check_content(&n) == 0);
+	WANT(check_content(&n) == 0 && check_clocks(&n, begun) == 0);
 	ntff_done(&n);
 	lib.nrt_close();
 	return 0;

@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/record/ntff_lists.h"
 #include "runtime/vdev/device_clock.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/model_plan.h"
@@ -158,6 +159,43 @@ static void add_jitter(
 			vdev_jitter(timing, core, nth, i, plan->steps[i].duration_ps);
 }
 
+/* Of each DMA queue so many packets as the text has steps of it, and how long the last run took. */
+static int check_graph(const struct ntff *n, const Ntff__SubgraphInfo *g, const struct plan *plan)
+{
+	const struct ntff_core *core = ntff_core_of(&n->profile, g->nd_idx, g->nc_idx);
+	unsigned queues = 0;
+
+	WANT(core && core->run_count > 0);
+	WANT(g->exec_duration == core->runs[core->run_count - 1]->end_ps -
+					 core->runs[core->run_count - 1]->start_ps);
+	for (unsigned queue = 0; queue < VDEV_DMA_QUEUES; queue++) {
+		unsigned steps = 0;
+
+		for (unsigned i = 0; i < plan->count; i++)
+			steps += plan->steps[i].unit == 6 + queue;
+		if (!steps)
+			continue;
+		WANT(queues < g->n_dma_queue_usage);
+		WANT(g->dma_queue_usage[queues]->engine_index == queue);
+		WANT(g->dma_queue_usage[queues]->n_desc_block_info == 1);
+		WANT(g->dma_queue_usage[queues]->desc_block_info[0]->packet_count == steps);
+		queues++;
+	}
+	WANT(g->n_dma_queue_usage == queues);
+	return 0;
+}
+
+static int check_graphs(const struct ntff *n, const char *text, uint32_t parts)
+{
+	static struct plan plan;
+
+	plan_read(&plan, text);
+	WANT(n->info->n_neff_nodes == 1 && n->info->neff_nodes[0]->nd_node->n_graphs == parts);
+	for (uint32_t i = 0; i < parts; i++)
+		WANT(check_graph(n, n->info->neff_nodes[0]->nd_node->graphs[i], &plan) == 0);
+	return 0;
+}
+
 /* first: which launch of its core the first run was. */
 static int check_timeline(const char *path, const char *text, const struct vdev_timing *timing,
 	uint64_t first, uint32_t cores)
@@ -167,6 +205,7 @@ static int check_timeline(const char *path, const char *text, const struct vdev_
 
 	WANT(ntff_load(&n, path) == 0);
 	WANT(n.profile.core_count == cores);
+	WANT(check_graphs(&n, text, cores) == 0);
 	for (uint32_t c = 0; c < cores; c++) {
 		const struct ntff_core *core = &n.profile.cores[c];
 
@@ -307,7 +346,7 @@ static int read_clock(const struct place *p, struct reading *ret)
 
 /* The device's clock is a straight line through two readings; so where it was is known to the worse of both. */
 static int check_host_time(const struct reading *a, const struct reading *b, struct ntff_cursor *c,
-	const struct ntff_item *item, uint64_t ps)
+	const struct ntff_item *item, uint64_t ps, uint64_t limit)
 {
 	uint64_t boot, bound, known = a->bound_ns > b->bound_ns ? a->bound_ns : b->bound_ns;
 	int64_t truth = (int64_t)a->boot_ns +
@@ -320,11 +359,42 @@ static int check_host_time(const struct reading *a, const struct reading *b, str
 		dprintf(complaint_fd, "%" PRId64 " ns off, bound %" PRIu64 " and %" PRIu64 "\n",
 			truth - (int64_t)boot, bound, known);
 	WANT((uint64_t)llabs(truth - (int64_t)boot) <= bound + known + 1);
+	if (bound > limit)
+		dprintf(complaint_fd, "bound %" PRIu64 ", limit %" PRIu64 "\n", bound, limit);
+	WANT(bound <= limit);
+	return 0;
+}
+
+/* What a bound may be at most: that of the worst point to each side, and 200 ppm of the profile's length. */
+static uint64_t bound_limit(const struct ntff *n)
+{
+	uint64_t first = UINT64_MAX, last = 0, worst = 0;
+
+	for (size_t i = 0; i < n->info->n_sync_points; i++) {
+		const Ntff__NtffSyncPoint *s = n->info->sync_points[i];
+
+		first = s->boot_ns < first ? s->boot_ns : first;
+		last = s->boot_ns > last ? s->boot_ns : last;
+		worst = s->bound_ns > worst ? s->bound_ns : worst;
+	}
+	return 2 * worst + (last - first) / 5000;
+}
+
+/* By two readings of the device's clock beside the profile. */
+static int check_drift(const struct reading *a, const struct reading *b, int sign)
+{
+	int64_t host = (int64_t)(b->boot_ns - a->boot_ns) * 1000;
+	int64_t ppb = (int64_t)((__int128)((int64_t)(b->ps - a->ps) - host) * 1000000000 / host);
+
+	if (ppb * sign < 95000 || ppb * sign > 125000)
+		dprintf(complaint_fd, "the clock drifts by %" PRId64 " ppb\n", ppb);
+	WANT(ppb * sign >= 95000 && ppb * sign <= 125000);
 	return 0;
 }
 
 static int check_host_times(const struct ntff *n, const struct reading *a, const struct reading *b)
 {
+	uint64_t limit = bound_limit(n);
 	long checked = 0;
 
 	for (uint32_t i = 0; i < n->profile.stream_count; i++) {
@@ -333,8 +403,8 @@ static int check_host_times(const struct ntff *n, const struct reading *a, const
 
 		ntff_cursor_open(&c, &n->profile, &n->profile.streams[i]);
 		while (ntff_cursor_next(&c, &item) > 0) {
-			WANT(check_host_time(a, b, &c, &item, item.start_ps) == 0);
-			WANT(check_host_time(a, b, &c, &item, item.end_ps) == 0);
+			WANT(check_host_time(a, b, &c, &item, item.start_ps, limit) == 0);
+			WANT(check_host_time(a, b, &c, &item, item.end_ps, limit) == 0);
 			checked++;
 		}
 		ntff_cursor_close(&c);
@@ -342,6 +412,8 @@ static int check_host_times(const struct ntff *n, const struct reading *a, const
 	WANT(checked >= 8);
 	return 0;
 }
+
+static int sign_now; /* of the drift */
 
 static int host_times(void *arg)
 {
@@ -361,19 +433,34 @@ static int host_times(void *arg)
 	WANT_STATUS(lib.nrt_profile_stop("file"), 0);
 	WANT(read_clock(p, &after) == 0);
 	WANT(ntff_load(&n, "file") == 0);
+	WANT(check_drift(&before, &after, sign_now) == 0);
 	WANT(check_host_times(&n, &before, &after) == 0);
 	ntff_done(&n);
 	lib.nrt_close();
 	return 0;
 }
 
-PROFILE_TEST("profile timeline: the host's time is within the bound when the device's clock is 100 "
-	     "ppm fast",
-	host_times, ((const char *const[]){"--arch=v2", "--cores=1", "--clock-drift=80", NULL}))
+TEST("profile timeline: the host's time is within the bound when the device's clock is 100 ppm "
+     "fast",
+	"[nrt][profile][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	sign_now = 1;
+	with_device(host_times,
+		(const char *const[]){"--arch=v2", "--cores=1", "--clock-drift=100", NULL});
+}
 
-PROFILE_TEST("profile timeline: the host's time is within the bound when the device's clock is 100 "
-	     "ppm slow",
-	host_times, ((const char *const[]){"--arch=v2", "--cores=1", "--clock-drift=-80", NULL}))
+TEST("profile timeline: the host's time is within the bound when the device's clock is 100 ppm "
+     "slow",
+	"[nrt][profile][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	sign_now = -1;
+	with_device(host_times,
+		(const char *const[]){"--arch=v2", "--cores=1", "--clock-drift=-100", NULL});
+}
 
 /* ---- two ranks ---------------------------------------------------------------------------- */
 
@@ -403,6 +490,22 @@ static void *rank_main(void *arg)
 	return NULL;
 }
 
+static int check_communicator(const char *path, uint32_t rank)
+{
+	struct ntff n;
+
+	WANT(ntff_load(&n, path) == 0);
+	for (uint32_t part = 0; part < 2; part++) {
+		const Ntff__SubgraphInfo *g = ntff_graph(&n, "group", part);
+
+		WANT(g && g->n_comm_info == 1);
+		WANT(g->comm_info[0]->rank == rank && g->comm_info[0]->rank_n == 2);
+		WANT(g->comm_info[0]->local_rank_n == 2 && g->comm_info[0]->node_n == 1);
+	}
+	ntff_done(&n);
+	return 0;
+}
+
 /* Clocks that count steps: both arrive at the same time of their runs, so the text alone says when. */
 static int two_ranks(void *arg)
 {
@@ -422,6 +525,7 @@ static int two_ranks(void *arg)
 	for (int i = 0; i < 2; i++) {
 		WANT_STATUS(lib.nrt_profile_stop(i ? "1.ntff" : "0.ntff"), 0);
 		WANT(check_timeline(i ? "1.ntff" : "0.ntff", group, &timing, 1, 2) == 0);
+		WANT(check_communicator(i ? "1.ntff" : "0.ntff", (uint32_t)i) == 0);
 	}
 	lib.nrt_close();
 	return 0;
