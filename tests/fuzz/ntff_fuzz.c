@@ -37,6 +37,8 @@ static uint64_t read_stream(const struct ntff_profile *p, const struct ntff_stre
 		ntff_instruction_of(p, c.core, run, &item);
 		FUZZ_REQUIRE(ntff_host_ns(&c, item.era, item.start_ps, &boot, &bound) ==
 			     (c.core->eras[item.era].count > 0));
+		FUZZ_REQUIRE(ntff_host_ns_end(&c, item.era, item.end_ps, &boot, &bound) ==
+			     (c.core->eras[item.era].count > 0));
 		records += item.span ? 2 : 1;
 		items++;
 	}
