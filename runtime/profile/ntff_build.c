@@ -207,7 +207,7 @@ static bool add_syncs(struct profile *p)
 }
 
 /* What a ring may lack, and why. */
-#define CAUSES 4u
+#define CAUSES 5u
 
 static void add_loss(Ntff__NtffInfo *info, const struct collector_row *row, uint64_t lost,
 	bool at_least, const char *why)
@@ -245,6 +245,7 @@ static bool add_losses(struct profile *p)
 		add_loss(&p->info, row, row->replaced, row->was_replaced,
 			"the device has replaced the ring");
 		add_loss(&p->info, row, 0, row->unasked, "the device did not answer");
+		add_loss(&p->info, row, 0, row->given_back, "ring given back");
 		add_loss(&p->info, row, row->dropped, false,
 			"more than NTRACE_PROFILE_MAX_MB, or no memory");
 	}
@@ -480,7 +481,8 @@ static void fill_top(struct profile *p, const struct profile_wish *wish)
 	info->logical_nc = wish->nc + 1;
 }
 
-/* A profile that began in the middle of a run has not all of its records. */
+/* A profile that began or ended in the middle of a run has not all of its records; a run whose end the device did not
+ * tell has none. */
 static void note_cut_runs(struct profile *p, const struct profile_wish *wish)
 {
 	const struct collector_data *d = &p->data;
@@ -489,7 +491,9 @@ static void note_cut_runs(struct profile *p, const struct profile_wish *wish)
 	if (d->runs_dropped)
 		p->info.partial = true;
 	for (uint32_t i = 0; i < d->run_count; i++)
-		if (is_wanted(wish, &d->runs[i]) && d->runs[i].host_start_ns < d->boot_ns_begin)
+		if (is_wanted(wish, &d->runs[i]) &&
+			(d->runs[i].host_start_ns < d->boot_ns_begin ||
+				d->runs[i].host_end_ns > d->boot_ns_end))
 			p->info.partial = true;
 }
 
