@@ -287,6 +287,10 @@ static void fill_result(struct merger *m)
 	r->begin_ns = clock_map_real(&s->clock, s->clock.begin);
 	r->damage = s->damage;
 	r->spilled = m->held.spilled;
+	if (s->profiles.asked) {
+		r->profiles_missing = s->profiles.bad + s->profiles.absent + s->profiles.at_least;
+		r->runs_missing = device_runs;
+	}
 	r->blind_count = blind_lines(s, device_runs, r->blind);
 }
 
