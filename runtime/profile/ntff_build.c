@@ -481,19 +481,27 @@ static void fill_top(struct profile *p, const struct profile_wish *wish)
 	info->logical_nc = wish->nc + 1;
 }
 
-/* A profile that began or ended in the middle of a run has not all of its records; a run whose end the device did not
- * tell has none. */
+/* Is the last that the device told of its runs that one began? */
+static bool has_open_run(const struct collector_row *row)
+{
+	const struct collector_span *last = row->spans + row->span_count - 1;
+
+	return row->kind == NOTIFICATION_INFER_STATUS && row->span_count &&
+	       last->records[last->count - 1].subtype == NOTE_START;
+}
+
+/* A profile that began or ended in the middle of a run has not all of its records. */
 static void note_cut_runs(struct profile *p, const struct profile_wish *wish)
 {
 	const struct collector_data *d = &p->data;
 
-	p->info.executions_lost = d->runs_dropped;
 	if (d->runs_dropped)
 		p->info.partial = true;
 	for (uint32_t i = 0; i < d->run_count; i++)
-		if (is_wanted(wish, &d->runs[i]) &&
-			(d->runs[i].host_start_ns < d->boot_ns_begin ||
-				d->runs[i].host_end_ns > d->boot_ns_end))
+		if (is_wanted(wish, &d->runs[i]) && d->runs[i].host_start_ns < d->boot_ns_begin)
+			p->info.partial = true;
+	for (uint32_t i = 0; wish->session && i < d->row_count; i++)
+		if (has_open_run(&d->rows[i]))
 			p->info.partial = true;
 }
 
