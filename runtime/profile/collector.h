@@ -49,12 +49,13 @@ struct collector_row {
 	struct collector_span *spans;
 	uint64_t lost;	    /* that the device wrote, or wanted to, and nobody could read */
 	bool lost_at_least; /* there may be more of them than `lost` */
-	uint64_t replaced;  /* of the lost ones: in rings in whose place the device has put another */
-	bool was_replaced;  /* it did; then there may be more of those */
-	bool unasked;	    /* the device did not answer: there may be more of all */
-	bool given_back;    /* the program needed the ring's memory: there may be more */
-	bool doubtful;	    /* else the device does not count, and there may be more */
-	uint64_t dropped;   /* that were read and not kept: the limit, or no memory; exact */
+	uint64_t
+		replaced; /* of the lost ones: in rings in whose place the device has put another */
+	bool was_replaced; /* it did; then there may be more of those */
+	bool unasked;	   /* the device did not answer: there may be more of all */
+	bool given_back;   /* the program needed the ring's memory: there may be more */
+	bool doubtful;	   /* else the device does not count, and there may be more */
+	uint64_t dropped;  /* that were read and not kept: the limit, or no memory; exact */
 	uint64_t ring_bytes;
 };
 

@@ -25,12 +25,12 @@ struct collector_ring {
 	struct pieces records;
 	struct profile_ring reader; /* reader.ring.memory NULL: the executor reads it */
 	uint32_t bytes;
-	uint32_t opened;      /* how often there was another memory */
-	uint64_t lost, vague; /* beyond the reader's */
-	uint64_t gone;	      /* of the lost ones, in rings that were replaced */
+	uint32_t opened;	    /* how often there was another memory */
+	uint64_t lost, vague;	    /* beyond the reader's */
+	uint64_t gone;		    /* of the lost ones, in rings that were replaced */
 	uint64_t replaced, unasked; /* how often */
-	uint64_t given; /* how often it was given back while records may have come */
-	uint64_t dropped;     /* read, not kept */
+	uint64_t given;		    /* how often it was given back while records may have come */
+	uint64_t dropped;	    /* read, not kept */
 };
 
 struct collector_part {

@@ -156,8 +156,7 @@ static void fill_row(struct collector_row *row, const struct collector_ring *r, 
 	row->unasked = to->unasked != from->unasked;
 	row->given_back = to->given != from->given;
 	row->doubtful = to->vague != from->vague;
-	row->lost_at_least =
-		row->was_replaced || row->unasked || row->doubtful || row->given_back;
+	row->lost_at_least = row->was_replaced || row->unasked || row->doubtful || row->given_back;
 	row->dropped = to->dropped - from->dropped;
 	row->ring_bytes = r->bytes;
 	fill_spans(row, from->place, &to->place);
