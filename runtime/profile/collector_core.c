@@ -3,7 +3,7 @@
  * collector_core.c - the rings of a logical core that is collected: opening, emptying, asking the device.
  *
  * Rings that nobody gave a size take 8 MiB for instructions and 1 MiB else, less where that would be more than a
- * quarter of the device's memory for all of its cores; and all of them half of that, down to 64 KiB, as long as the device
+ * third of the device's memory for all of its cores; and all of them half of that, down to 64 KiB, as long as the device
  * has no room.  When the program needs the memory, they are halved again, and in the end given back.
  */
 #include <errno.h>
@@ -50,7 +50,7 @@ static unsigned default_shift(const struct device_system *s, const struct device
 
 	if (device_memory_bytes(core, s->arch, &memory) < 0 || !s->topology.cores_per_device)
 		return 0;
-	share = memory / 4 / s->topology.cores_per_device;
+	share = memory / 3 / s->topology.cores_per_device;
 	while (sum >> shift > share && shift < 16)
 		shift++;
 	return shift;

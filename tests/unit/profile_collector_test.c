@@ -367,15 +367,15 @@ static int default_sizes(void *arg)
 }
 
 /* 5 rings of 8 MiB and 25 of 1 MiB are 65 MiB for each of the two cores. */
-TEST("collector: rings without a setting take 8 and 1 MiB, on a small device at most a quarter "
+TEST("collector: rings without a setting take 8 and 1 MiB, on a small device at most a third "
      "of it",
 	"[collector][vdev]")
 {
 	static const struct {
 		const char *memory;
 		uint32_t halved;
-	} rows[] = {{"--memory=1G", 0}, {"--memory=520M", 0}, {"--memory=516M", 1},
-		{"--memory=64M", 4}};
+	} rows[] = {{"--memory=1G", 0}, {"--memory=390M", 0}, {"--memory=387M", 1},
+		{"--memory=64M", 3}};
 
 	if (device_lacks())
 		SKIP(device_lacks());
