@@ -161,16 +161,31 @@ static int tell_damage(const struct dump_args *a, const struct ntff_profile *p, 
 	return p->file.damage || p->flaw_count ? EXIT_DATA : EXIT_OK;
 }
 
-static int print_ntff(const struct dump_args *a, const uint8_t *data, size_t size)
+static int tell_cut(const struct dump_args *a)
+{
+	agent_message(
+		"dump: %s became shorter while it was read; what was printed is not whole, and "
+		"its end not true",
+		a->path);
+	return EXIT_DATA;
+}
+
+/* m: the file, when it is mapped. */
+static int print_ntff(
+	const struct dump_args *a, const struct mapped *m, const uint8_t *data, size_t size)
 {
 	_cleanup_(ntff_profile_close) struct ntff_profile p;
 	int rc = ntff_profile_open(&p, data, size);
 
+	if (rc < 0 && mapped_cut(m))
+		return tell_cut(a);
 	if (rc < 0)
 		return explain_ntff(a, &p, size, rc);
 	rc = a->format == DUMP_TEXT ? dump_ntff_text(stdout, &p) : dump_ntff_json(stdout, &p);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return unwritable();
+	if (mapped_cut(m))
+		return tell_cut(a);
 	return rc < 0 ? unreadable(a, rc) : tell_damage(a, &p, size);
 }
 
@@ -187,7 +202,7 @@ static int read_ntff(const struct dump_args *a, struct trace_read *r)
 		if (rc == 0 && size >= MAX_PIPED)
 			rc = -EFBIG;
 	}
-	return rc < 0 ? unreadable(a, rc) : print_ntff(a, data, size);
+	return rc < 0 ? unreadable(a, rc) : print_ntff(a, &m, data, size);
 }
 
 static int print(struct dump_args *a, struct trace_read *r)

@@ -172,7 +172,7 @@ static int finish(const struct recorder *r, const struct capture_result *cap)
 
 	if (cap->profiles_failed)
 		agent_message("record: %u device profile%s could not be taken into %s: %s; BLIND "
-			      "names the processes",
+			      "names the processes, where it is known",
 			cap->profiles_failed, cap->profiles_failed == 1 ? "" : "s", cap->rec_path,
 			strerror(-cap->profile_error));
 	return end != RECORDER_GOOD || cap->profiles_failed ? EXIT_RECORD_FAILED

@@ -213,12 +213,17 @@ int profiles_collect(struct profiles *p, const char *rec_path, struct rec_writer
 	if (!p->dir)
 		return 0;
 	rec_fd = open(rec_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	d = opendir(p->dir);
-	rc = rec_fd < 0 || !d ? -errno : list_entries(d, &s);
+	d = rec_fd < 0 ? NULL : opendir(p->dir);
+	if (!d) { /* somebody took it away; the rest of the recording is whole */
+		p->error = -errno;
+		p->failed++;
+		profiles_close(p);
+		return 0;
+	}
+	rc = list_entries(d, &s);
 	if (rc == 0)
 		rc = collect(p, d, rec_fd, &s, rec);
-	if (d)
-		closedir(d);
+	closedir(d);
 	free(s.list);
 	profiles_close(p);
 	return rc;

@@ -24,7 +24,7 @@ struct profiles {
 int profiles_open(struct profiles *p, const char *rec_path);
 
 /* Moves what came into the recording, in the order of pid, core and number, and writes the frames.  0 or -errno of the
- * writer.  A file that cannot be taken counts as missing; it is in p->failed when that is not its
+ * writer.  A directory that is gone counts as one profile that could not be taken.  A file that cannot be taken counts as missing; it is in p->failed when that is not its
  * maker's doing. */
 int profiles_collect(struct profiles *p, const char *rec_path, struct rec_writer *rec);
 

@@ -187,7 +187,7 @@ static void print_meaning(
 		jout_key_unsigned(j, "source_line", i->source_line);
 	if (item->what == NTFF_SEMAPHORE) {
 		jout_key_unsigned(j, "semaphore", item->custom);
-		jout_key_unsigned(j, "value", item->subtype);
+		jout_key_unsigned(j, "value16", item->subtype);
 	} else if (item->what == NTFF_ERROR) {
 		jout_key_unsigned(j, "fault", item->custom);
 		if (ntff_fault_name(item->custom))

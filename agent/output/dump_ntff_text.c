@@ -80,7 +80,7 @@ static void name_of(const struct ring *r, const Ntff__ExecutionInfo *run, char *
 			run ? PRINTABLE(run->model_name) : "");
 		return;
 	case NTFF_SEMAPHORE:
-		snprintf(buf, size, "semaphore %u = %u", item->custom, item->subtype);
+		snprintf(buf, size, "semaphore %u = %u mod 65536", item->custom, item->subtype);
 		return;
 	case NTFF_ERROR:
 		if (ntff_fault_name(item->custom))

@@ -50,7 +50,7 @@ bool report_is_loss(uint32_t id)
 
 uint64_t report_missing(const struct merge_result *m)
 {
-	uint64_t sum = m->seq_gaps;
+	uint64_t sum = m->seq_gaps + m->profiles_missing + m->runs_missing;
 
 	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++)
 		if (report_is_loss(id))

@@ -12,12 +12,15 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "runtime/base/quiet_signal.h"
 
 #define OUTFILE_BUFFER (64u << 10)
 #define UNIQUE_TRIES 1000000
@@ -312,10 +315,22 @@ int outfile_open(struct outfile *f, const char *path)
 	return 0;
 }
 
+/* A file may be written in somebody else's program: a limit of its size is an error there, and no signal. */
+static void write_through(struct outfile *f, const void *data, size_t size)
+{
+	struct quiet_signal limit;
+
+	if (f->error)
+		return;
+	quiet_signal_begin(&limit, SIGXFSZ);
+	f->error = file_write_all(f->fd, data, size);
+	quiet_signal_end(&limit, f->error == -EFBIG);
+}
+
 static void flush_buffer(struct outfile *f)
 {
-	if (!f->error && f->used)
-		f->error = file_write_all(f->fd, f->buf, f->used);
+	if (f->used)
+		write_through(f, f->buf, f->used);
 	f->used = 0;
 }
 
@@ -327,8 +342,7 @@ void outfile_write(struct outfile *f, const void *data, size_t size)
 	if (size > OUTFILE_BUFFER - f->used)
 		flush_buffer(f);
 	if (size >= OUTFILE_BUFFER) {
-		if (!f->error)
-			f->error = file_write_all(f->fd, data, size);
+		write_through(f, data, size);
 		return;
 	}
 	memcpy(f->buf + f->used, data, size);

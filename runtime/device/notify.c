@@ -37,26 +37,38 @@ static void remember(struct notify_ring *r)
 	r->last_ps = load_word(r, before(r), 1);
 }
 
-void notify_attach(struct notify_ring *r, void *memory, uint64_t bytes)
+static bool is_blank(const struct notify_ring *r, uint32_t record)
 {
-	bool first;
+	return load_word(r, record, 0) == 0 && load_word(r, record, 1) == 0;
+}
 
-	r->memory = memory;
-	r->bytes = bytes;
-	r->count = (uint32_t)(bytes / sizeof(struct notification));
-	/* The current lap wrote the records that have the phase of the first one. */
-	first = phase_of(r, 0);
-	r->at = 0;
+/* The current lap wrote the records that have the phase of the first one. */
+static void find_place(struct notify_ring *r)
+{
+	bool first = phase_of(r, 0);
+
 	while (r->at < r->count && phase_of(r, r->at) == first)
 		r->at++;
 	r->phase = first;
-	r->read = r->told = 0;
-	if (r->at == r->count) { /* no lap yet, or exactly at the end of one */
+	if (r->at == r->count) { /* exactly at the end of a lap */
 		r->at = 0;
 		r->phase = !first;
 	}
-	r->from_start =
-		r->at == 0 && r->phase && load_word(r, 0, 0) == 0 && load_word(r, 0, 1) == 0;
+}
+
+void notify_attach(struct notify_ring *r, void *memory, uint64_t bytes)
+{
+	r->memory = memory;
+	r->bytes = bytes;
+	r->count = (uint32_t)(bytes / sizeof(struct notification));
+	r->at = 0;
+	r->phase = true;
+	r->read = r->told = 0;
+	/* A ring is written from its first record on; one that is new is not looked through, for that would make memory
+	 * of all its pages. */
+	r->from_start = is_blank(r, 0) && is_blank(r, r->count - 1);
+	if (!r->from_start)
+		find_place(r);
 	r->doubt = false;
 	remember(r);
 }

@@ -32,7 +32,8 @@ struct notify_ring {
 	uint64_t read, told; /* records read, and how many of them the device has been told of */
 };
 
-/* Starts reading memory of `bytes` bytes behind what has been written so far. */
+/* Starts reading memory of `bytes` bytes behind what has been written so far.  Of a ring that nothing was written to, only the
+ * first and the last record are looked at. */
 void notify_attach(struct notify_ring *r, void *memory, uint64_t bytes);
 
 /* The next record is the one after `written` of them; those before it count as read. */

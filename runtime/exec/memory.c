@@ -10,6 +10,7 @@
 #include "runtime/exec/memory_report.h"
 #include "runtime/exec/memory_table.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/collector.h"
 #include "runtime/profile/exec_trace.h"
 #include "runtime/trace/payload.h"
 #include "runtime/trace/trace.h"
@@ -50,6 +51,19 @@ static NRT_STATUS said(int rc, const char *what, const struct device_core *core)
 
 /* ---- allocate, free ----------------------------------------------------------------------- */
 
+/* Profile rings are what can be done without. */
+static int request(struct device_memory *m)
+{
+	int rc;
+
+	do
+		rc = device_mem_alloc(m->core, m->size,
+			m->usage == MEMORY_INSTR_PE ? DEVICE_MEM_CODE : DEVICE_MEM_TENSORS,
+			&m->handle, &m->address);
+	while ((rc == -ENOMEM || rc == -ENOSPC) && collector_give_room(m->core));
+	return rc;
+}
+
 /* The request, and the entry in the table. */
 static NRT_STATUS alloc(struct device_memory *m, struct memory_process_sums *sums)
 {
@@ -59,9 +73,7 @@ static NRT_STATUS alloc(struct device_memory *m, struct memory_process_sums *sum
 	*sums = memory_table_sums(m->usage);
 	if (!e)
 		return NRT_RESOURCE;
-	rc = device_mem_alloc(m->core, m->size,
-		m->usage == MEMORY_INSTR_PE ? DEVICE_MEM_CODE : DEVICE_MEM_TENSORS, &m->handle,
-		&m->address);
+	rc = request(m);
 	if (rc < 0) {
 		free(e);
 		(void)said(rc, "Memory allocation", m->core);

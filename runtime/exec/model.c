@@ -17,6 +17,7 @@
 #include "runtime/exec/ring_memory.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/collector.h"
 #include "runtime/profile/exec_trace.h"
 #include "runtime/profile/profile.h"
 #include "runtime/profile/recorded.h"
@@ -128,16 +129,27 @@ NRT_STATUS model_cancel(struct nrt_model *m, uint32_t part)
 	return bind_part(m, part);
 }
 
-static NRT_STATUS open_rings(struct nrt_model *m)
+static int try_rings(struct nrt_model *m)
 {
 	int rc = 0;
 
+	pthread_mutex_lock(&m->core->lock);
 	for (uint32_t p = 0; p < m->place.parts && rc == 0; p++)
 		rc = device_rings_open(runtime_get()->devices, m->core + p);
+	if (rc == 0)
+		ring_memory_add(m->nc, m->core, m->place.parts);
+	pthread_mutex_unlock(&m->core->lock);
+	return rc;
+}
+
+static NRT_STATUS open_rings(struct nrt_model *m)
+{
+	int rc = try_rings(m);
+
+	while (rc == -ENOMEM && collector_give_room(m->core))
+		rc = try_rings(m);
 	if (rc < 0)
 		log_error(TAG, "Notification rings of nc %u: %s", m->nc, device_strerror(rc));
-	else
-		ring_memory_add(m->nc, m->core, m->place.parts);
 	return status_from_errno(rc);
 }
 
@@ -149,12 +161,12 @@ static NRT_STATUS place(struct nrt_model *m)
 		status = place_program(m, p);
 	if (!status)
 		status = place_tensors(m);
+	if (!status)
+		status = open_rings(m);
 	if (status)
 		return status;
 	pthread_mutex_lock(&m->core->lock);
-	status = open_rings(m);
-	if (!status)
-		status = model_bind(m);
+	status = model_bind(m);
 	pthread_mutex_unlock(&m->core->lock);
 	return status;
 }

@@ -229,6 +229,37 @@ void collector_unsubscribe(struct collector_cursor *cursor)
 	pthread_mutex_unlock(&life);
 }
 
+/* That has most of the memory of profile rings on a device. */
+static struct slot *largest(const struct device_core *core)
+{
+	struct slot *found = NULL;
+
+	for (uint32_t i = 0; i < CORES_MAX; i++) {
+		const struct collector_core *c = slots[i].core;
+
+		if (c && c->parts[0].core->device == core->device && c->memory.size &&
+			(!found || c->memory.size > found->core->memory.size))
+			found = &slots[i];
+	}
+	return found;
+}
+
+bool collector_give_room(const struct device_core *core)
+{
+	struct slot *s;
+	uint64_t given = 0;
+
+	pthread_mutex_lock(&life);
+	s = largest(core);
+	if (s) {
+		change_begin();
+		given = collector_core_shrink(s->core);
+		change_end();
+	}
+	pthread_mutex_unlock(&life);
+	return given > 0;
+}
+
 void collector_close(void)
 {
 	pthread_mutex_lock(&life);

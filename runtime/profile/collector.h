@@ -24,6 +24,7 @@
 #include "proto/notification.h"
 #include "runtime/profile/notification_types.h"
 
+struct device_core;
 struct collector_cursor;
 struct collector_piece;
 
@@ -48,11 +49,13 @@ struct collector_row {
 	struct collector_span *spans;
 	uint64_t lost;	    /* that the device wrote, or wanted to, and nobody could read */
 	bool lost_at_least; /* there may be more of them than `lost` */
-	uint64_t replaced;  /* of the lost ones: in rings in whose place the device has put another */
-	bool was_replaced;  /* it did; then there may be more of those */
-	bool unasked;	    /* the device did not answer: there may be more of all */
-	bool doubtful;	    /* else the device does not count, and there may be more */
-	uint64_t dropped;   /* that were read and not kept: the limit, or no memory; exact */
+	uint64_t
+		replaced; /* of the lost ones: in rings in whose place the device has put another */
+	bool was_replaced; /* it did; then there may be more of those */
+	bool unasked;	   /* the device did not answer: there may be more of all */
+	bool given_back;   /* the program needed the ring's memory: there may be more */
+	bool doubtful;	   /* else the device does not count, and there may be more */
+	uint64_t dropped;  /* that were read and not kept: the limit, or no memory; exact */
 	uint64_t ring_bytes;
 };
 
@@ -110,6 +113,10 @@ void collector_skip(struct collector_cursor *c);
 
 /* Gives back what collector_read gave; also after nrt_close.  Leaves it empty. */
 void collector_data_free(struct collector_data *data);
+
+/* The device of `core` has no room for what the program needs: gives some of the memory of its profile rings back.
+ * false: there is none. */
+bool collector_give_room(const struct device_core *core);
 
 /* Copies the records of a row to a place for row->count of them. */
 void collector_row_copy(const struct collector_row *row, struct notification *to);

@@ -2,9 +2,9 @@
 /*
  * collector_core.c - the rings of a logical core that is collected: opening, emptying, asking the device.
  *
- * Rings that nobody gave a size take 8 MiB for instructions and 1 MiB else, less where that would be more than three
- * quarters of the device's memory for all of its cores; and all of them half of that, down to 64 KiB, as long as the device
- * has no room.
+ * Rings that nobody gave a size take 8 MiB for instructions and 1 MiB else, less where that would be more than a
+ * third of the device's memory for all of its cores; and all of them half of that, down to 64 KiB, as long as the device
+ * has no room.  When the program needs the memory, they are halved again, and in the end given back.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static unsigned default_shift(const struct device_system *s, const struct device
 
 	if (device_memory_bytes(core, s->arch, &memory) < 0 || !s->topology.cores_per_device)
 		return 0;
-	share = memory / 4 * 3 / s->topology.cores_per_device;
+	share = memory / 3 / s->topology.cores_per_device;
 	while (sum >> shift > share && shift < 16)
 		shift++;
 	return shift;
@@ -114,6 +114,7 @@ static void reopen(const struct device_system *s, struct collector_ring *r, uint
 	unmap(r);
 	r->reader = (struct profile_ring){0};
 	(void)open_memory(s, r);
+	r->opened++;
 }
 
 /* One batch; r->lock held. */
@@ -159,13 +160,15 @@ bool collector_core_drain(struct collector_core *c)
 
 /* What the device has said of a ring: read_before is from before it was asked. */
 static void settle_ring(const struct device_system *s, struct collector_ring *r,
-	uint64_t read_before, const struct device_ring_count *said)
+	uint32_t opened_before, uint64_t read_before, const struct device_ring_count *said)
 {
 	struct profile_ring *reader = &r->reader;
 	uint64_t end;
 
 	pthread_mutex_lock(&r->lock);
-	if (reader->ring.memory && !said) {
+	if (r->opened != opened_before) {
+		; /* what was said was of the ring before it */
+	} else if (reader->ring.memory && !said) {
 		r->unasked++;
 		while (profile_ring_has(reader) && take_some(r))
 			;
@@ -190,6 +193,7 @@ static int settle_part(const struct device_system *s, struct collector_part *par
 	struct device_ring_key keys[NOTIFICATION_RINGS];
 	struct device_ring_count said[NOTIFICATION_RINGS] = {0};
 	uint64_t before[NOTIFICATION_RINGS];
+	uint32_t opened[NOTIFICATION_RINGS];
 	int rc;
 
 	static_assert(NOTIFICATION_RINGS <= DEVICE_ASK_MAX, "one request");
@@ -199,11 +203,12 @@ static int settle_part(const struct device_system *s, struct collector_part *par
 		keys[i] = r->key;
 		pthread_mutex_lock(&r->lock);
 		before[i] = r->reader.ring.read;
+		opened[i] = r->opened;
 		pthread_mutex_unlock(&r->lock);
 	}
 	rc = device_profile_rings_ask(part->core, keys, NOTIFICATION_RINGS, said);
 	for (unsigned i = 0; i < NOTIFICATION_RINGS; i++)
-		settle_ring(s, &part->rings[i], before[i], rc == 0 ? &said[i] : NULL);
+		settle_ring(s, &part->rings[i], opened[i], before[i], rc == 0 ? &said[i] : NULL);
 	return rc;
 }
 
@@ -346,6 +351,62 @@ static void account_memory(struct collector_core *c, const struct device_core *f
 	c->memory.usage = MEMORY_NOTIFICATION;
 	(void)memory_table_add(&c->memory);
 	memory_table_name(&c->memory, "profile rings");
+}
+
+/* ---- giving back -------------------------------------------------------------------------- */
+
+/* Of half the size, or without memory where that is too little; r->lock held. */
+static uint64_t halve(const struct device_system *s, struct collector_ring *r, bool at_work)
+{
+	if (!r->bytes)
+		return 0;
+	r->lost += r->reader.lost;
+	r->vague += r->reader.vague + r->reader.doubts;
+	r->reader = (struct profile_ring){0};
+	r->opened++;
+	if (r->bytes / 2 >= MIN_RING_BYTES) {
+		r->bytes /= 2;
+		r->given += at_work; /* what came while there was none */
+		if (open_memory(s, r) == 0)
+			return r->bytes;
+	}
+	r->bytes = 0;
+	r->given++;
+	return 0;
+}
+
+uint64_t collector_core_shrink(struct collector_core *c)
+{
+	uint64_t before = c->memory.size, sum = 0;
+	pthread_mutex_t *executions = &c->parts[0].core->lock;
+	bool at_work;
+
+	if (!before)
+		return 0;
+	at_work = pthread_mutex_trylock(executions) != 0;
+	collector_core_settle(c);
+	for (uint32_t p = 0; p < c->part_count; p++)
+		close_part(&c->parts[p]);
+	for (uint32_t p = 0; p < c->part_count; p++)
+		for (unsigned i = 0; i < NOTIFICATION_RINGS; i++) {
+			struct collector_ring *r = &c->parts[p].rings[i];
+
+			pthread_mutex_lock(&r->lock);
+			sum += halve(c->system, r, at_work);
+			pthread_mutex_unlock(&r->lock);
+		}
+	if (!at_work)
+		pthread_mutex_unlock(executions);
+	(void)memory_table_remove(&c->memory);
+	c->memory.size = sum;
+	if (sum)
+		(void)memory_table_add(&c->memory);
+	log_warn(TAG,
+		"Profile of nc %u: the program needs the device's memory; its rings are smaller, "
+		"%llu "
+		"KiB instead of %llu",
+		c->vnc, (unsigned long long)sum >> 10, (unsigned long long)before >> 10);
+	return before - sum;
 }
 
 NRT_STATUS collector_core_open(const struct device_system *s, struct device_core *first,

@@ -25,10 +25,12 @@ struct collector_ring {
 	struct pieces records;
 	struct profile_ring reader; /* reader.ring.memory NULL: the executor reads it */
 	uint32_t bytes;
-	uint64_t lost, vague; /* beyond the reader's */
-	uint64_t gone;	      /* of the lost ones, in rings that were replaced */
+	uint32_t opened;	    /* how often there was another memory */
+	uint64_t lost, vague;	    /* beyond the reader's */
+	uint64_t gone;		    /* of the lost ones, in rings that were replaced */
 	uint64_t replaced, unasked; /* how often */
-	uint64_t dropped;     /* read, not kept */
+	uint64_t given;		    /* how often it was given back while records may have come */
+	uint64_t dropped;	    /* read, not kept */
 };
 
 struct collector_part {
@@ -56,6 +58,10 @@ NRT_STATUS collector_core_open(const struct device_system *s, struct device_core
 /* Ends them; records that somebody holds stay. */
 void collector_core_close(struct collector_core *c);
 void collector_core_free(struct collector_core *c);
+
+/* Gives half of its rings' memory back to the device, those of the least size wholly, and says so in the log; the thread is
+ * kept out.  Returns the bytes. */
+uint64_t collector_core_shrink(struct collector_core *c);
 
 /* Takes what is in the rings now; false: nothing.  Bounded. */
 bool collector_core_drain(struct collector_core *c);

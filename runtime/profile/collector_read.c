@@ -12,7 +12,7 @@
 /* Where a ring was when the cursor passed. */
 struct ring_place {
 	struct pieces_place place;
-	uint64_t lost, vague, dropped, gone, replaced, unasked;
+	uint64_t lost, vague, dropped, gone, replaced, unasked, given;
 };
 
 /* Of all rings, in the order of rows, and of the core itself. */
@@ -49,6 +49,7 @@ static struct ring_place ring_now(struct collector_ring *r)
 		.place = pieces_now(&r->records),
 		.lost = r->lost + r->reader.lost,
 		.vague = r->vague + r->reader.vague + r->reader.doubts,
+		.given = r->given,
 		.dropped = r->dropped,
 		.gone = r->gone,
 		.replaced = r->replaced,
@@ -153,8 +154,9 @@ static void fill_row(struct collector_row *row, const struct collector_ring *r, 
 	row->replaced = to->gone - from->gone;
 	row->was_replaced = to->replaced != from->replaced;
 	row->unasked = to->unasked != from->unasked;
+	row->given_back = to->given != from->given;
 	row->doubtful = to->vague != from->vague;
-	row->lost_at_least = row->was_replaced || row->unasked || row->doubtful;
+	row->lost_at_least = row->was_replaced || row->unasked || row->doubtful || row->given_back;
 	row->dropped = to->dropped - from->dropped;
 	row->ring_bytes = r->bytes;
 	fill_spans(row, from->place, &to->place);
@@ -213,7 +215,7 @@ static void warn_of_losses(const struct collector_core *c, const struct collecto
 
 	for (uint32_t i = 0; i < d->row_count; i++) {
 		const struct collector_row *row = &d->rows[i];
-		bool doubt = row->was_replaced || row->doubtful;
+		bool doubt = row->was_replaced || row->doubtful || row->given_back;
 
 		lost += row->lost;
 		dropped += row->dropped;

@@ -207,7 +207,7 @@ static bool add_syncs(struct profile *p)
 }
 
 /* What a ring may lack, and why. */
-#define CAUSES 4u
+#define CAUSES 5u
 
 static void add_loss(Ntff__NtffInfo *info, const struct collector_row *row, uint64_t lost,
 	bool at_least, const char *why)
@@ -245,6 +245,7 @@ static bool add_losses(struct profile *p)
 		add_loss(&p->info, row, row->replaced, row->was_replaced,
 			"the device has replaced the ring");
 		add_loss(&p->info, row, 0, row->unasked, "the device did not answer");
+		add_loss(&p->info, row, 0, row->given_back, "ring given back");
 		add_loss(&p->info, row, row->dropped, false,
 			"more than NTRACE_PROFILE_MAX_MB, or no memory");
 	}
@@ -480,16 +481,27 @@ static void fill_top(struct profile *p, const struct profile_wish *wish)
 	info->logical_nc = wish->nc + 1;
 }
 
-/* A profile that began in the middle of a run has not all of its records. */
+/* Is the last that the device told of its runs that one began? */
+static bool has_open_run(const struct collector_row *row)
+{
+	const struct collector_span *last = row->spans + row->span_count - 1;
+
+	return row->kind == NOTIFICATION_INFER_STATUS && row->span_count &&
+	       last->records[last->count - 1].subtype == NOTE_START;
+}
+
+/* A profile that began or ended in the middle of a run has not all of its records. */
 static void note_cut_runs(struct profile *p, const struct profile_wish *wish)
 {
 	const struct collector_data *d = &p->data;
 
-	p->info.executions_lost = d->runs_dropped;
 	if (d->runs_dropped)
 		p->info.partial = true;
 	for (uint32_t i = 0; i < d->run_count; i++)
 		if (is_wanted(wish, &d->runs[i]) && d->runs[i].host_start_ns < d->boot_ns_begin)
+			p->info.partial = true;
+	for (uint32_t i = 0; wish->session && i < d->row_count; i++)
+		if (has_open_run(&d->rows[i]))
 			p->info.partial = true;
 }
 

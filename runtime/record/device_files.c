@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/file.h"
@@ -124,7 +123,6 @@ static int map_file(int dir_fd, struct device_file *f)
 {
 	int rc = device_sum_verify(dir_fd, &f->frame);
 	_cleanup_close_ int fd = -1;
-	struct stat st;
 	char name[32];
 
 	snprintf(name, sizeof(name), REC_DEVICE_PROFILE_FORMAT, f->frame.index);
@@ -132,13 +130,10 @@ static int map_file(int dir_fd, struct device_file *f)
 		rc = fd = device_sum_open(dir_fd, name);
 	if (rc < 0)
 		return rc;
-	if (fstat(fd, &st) < 0 || st.st_size == 0 || (uint64_t)st.st_size != f->frame.bytes)
-		return -EMSGSIZE;
-	f->map = mmap(NULL, f->frame.bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (f->map != MAP_FAILED)
-		return 0;
-	f->map = NULL;
-	return -errno;
+	rc = mapped_open(&f->map, fd);
+	if (rc == 0 && (!f->map.size || f->map.size != f->frame.bytes))
+		rc = -EMSGSIZE;
+	return rc == -ESPIPE ? -EINVAL : rc;
 }
 
 /* Says in the session what is wrong with a profile, and how many bytes of it are not looked at. */
@@ -160,9 +155,13 @@ static void note(
 static int read_file(struct device_file *f, const char **ret_wrong)
 {
 	struct ntff_profile *p = &f->profile;
-	int rc = ntff_profile_open(p, f->map, f->frame.bytes);
+	int rc = ntff_profile_open(p, f->map.data, f->map.size);
 
-	device_files_passed(f->map, (const uint8_t *)f->map + f->frame.bytes);
+	device_files_passed(f->map.data, f->map.data + f->map.size);
+	if (mapped_cut(&f->map)) {
+		*ret_wrong = "damaged: it became shorter while it was read";
+		return -EBADMSG;
+	}
 	*ret_wrong = rc < 0 && !p->file.damage ? "damaged" : p->file.damage;
 	if (rc == 0 && !*ret_wrong && p->flaw_count)
 		*ret_wrong = p->flaws[0].what;
@@ -189,9 +188,7 @@ static int open_file(struct device_file *f, int dir_fd, struct session *s)
 static void close_file(struct device_file *f)
 {
 	ntff_profile_close(&f->profile);
-	if (f->map)
-		munmap(f->map, f->frame.bytes);
-	f->map = NULL;
+	mapped_close(&f->map);
 }
 
 static int compare(const void *a, const void *b)
@@ -228,6 +225,14 @@ int device_files_open(struct device_files *d, struct rec_reader *reader, struct 
 			return rc;
 	}
 	return 0;
+}
+
+const struct device_file *device_files_cut(const struct device_files *d)
+{
+	for (size_t i = 0; i < d->count; i++)
+		if (mapped_cut(&d->list[i].map))
+			return &d->list[i];
+	return NULL;
 }
 
 void device_files_free(struct device_files *d)

@@ -10,13 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/mapped.h"
 #include "runtime/record/ntff_records.h"
 #include "runtime/record/recording.h"
 #include "runtime/record/session.h"
 
 struct device_file {
 	struct rec_device_profile frame;
-	void *map;
+	struct mapped map;
 	struct ntff_profile profile;
 };
 
@@ -32,6 +33,8 @@ struct device_files {
  * one is read through.  0 or -errno of reading, -ENOMEM; device_files_free in any case.
  */
 int device_files_open(struct device_files *f, struct rec_reader *reader, struct session *session);
+/* A file that became shorter while it was read: what came of it is not to be believed.  NULL: there is none. */
+const struct device_file *device_files_cut(const struct device_files *f);
 void device_files_free(struct device_files *f);
 
 /* The kernel may take back memory of a mapping that was read; what lies before `to` is not read again.

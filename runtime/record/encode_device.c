@@ -30,7 +30,7 @@
 	X(LOST, "start")                  \
 	X(NC, "nc")                       \
 	X(SEMAPHORE, "semaphore")         \
-	X(VALUE, "value")                 \
+	X(VALUE, "value16")               \
 	X(FAULT, "fault")
 
 enum key {

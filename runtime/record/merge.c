@@ -176,6 +176,17 @@ static void add_bad_profiles(struct session *s)
 	s->damage.skipped_bytes += s->profiles.bad_bytes;
 }
 
+static int check_device_files(struct merger *m)
+{
+	const struct device_file *f = device_files_cut(&m->device.files);
+
+	return f ? output_fail(&m->output, -EBADMSG,
+			   REC_DEVICE_PROFILE_FORMAT " became shorter while it was read; leave the "
+						     "recording alone and merge it again",
+			   f->frame.index)
+		 : 0;
+}
+
 static int take_frames(struct merger *m, const struct merge_frames *frames)
 {
 	const struct rec_frame *f;
@@ -199,7 +210,7 @@ static int take_frames(struct merger *m, const struct merge_frames *frames)
 		rc = device_rows_give(&m->device, UINT64_MAX);
 	if (rc == 0)
 		device_rows_end(&m->device);
-	return rc;
+	return rc < 0 ? rc : check_device_files(m);
 }
 
 /* ---- the end ------------------------------------------------------------------------------ */
@@ -276,6 +287,10 @@ static void fill_result(struct merger *m)
 	r->begin_ns = clock_map_real(&s->clock, s->clock.begin);
 	r->damage = s->damage;
 	r->spilled = m->held.spilled;
+	if (s->profiles.asked) {
+		r->profiles_missing = s->profiles.bad + s->profiles.absent + s->profiles.at_least;
+		r->runs_missing = device_runs;
+	}
 	r->blind_count = blind_lines(s, device_runs, r->blind);
 }
 

@@ -86,8 +86,11 @@ struct merge_result {
 	bool in_work;	    /* still being written: this is what there was so far */
 	struct rec_end end; /* zero without a REC_END */
 	struct rec_damage damage;
-	bool counted;	     /* it has counters */
-	uint64_t begin_ns;   /* epoch ns: first clock snapshot */
+	bool counted;	   /* it has counters */
+	uint64_t begin_ns; /* epoch ns: first clock snapshot */
+	/* Device profiles that were asked for and are missing or not whole, and those that do not know how much they lost;
+	 * runs of the device that none has. */
+	uint64_t profiles_missing, runs_missing;
 	uint64_t spilled;    /* events that waited in the temporary file */
 	char blind[12][160]; /* what the active hooks could not see, one line each */
 	uint32_t blind_count;

@@ -104,6 +104,27 @@ TEST("device profiles: none is no frame, and the directory must be the recorder'
 	scratch_remove(&fx.dir);
 }
 
+TEST("device profiles: without their directory the recording is whole", "[record]")
+{
+	struct rec_summary s;
+	struct profiles p;
+	struct fixture fx;
+
+	REQUIRE(make(&fx, NULL, 0));
+	REQUIRE_EQ(profiles_open(&p, fx_path(&fx, REC_DIR).s), 0);
+	REQUIRE(rmdir(p.dir) == 0);
+	CHECK_EQ(profiles_collect(&p, fx_path(&fx, REC_DIR).s, fx.w), 0);
+	CHECK_EQ(p.failed, 1);
+	CHECK_EQ(p.error, -ENOENT);
+	CHECK(!p.dir);
+	end(&fx);
+	CHECK_EQ(rec_summary_make(fx.dir.dir, &s), 0);
+	CHECK(s.ended);
+	CHECK_EQ(s.types[REC_DEVICE_PROFILE].frames, 0);
+	rec_summary_free(&s);
+	scratch_remove(&fx.dir);
+}
+
 TEST("device profiles: a cut without room for one leaves nothing", "[record]")
 {
 	static const size_t sizes[] = {10, LARGE};

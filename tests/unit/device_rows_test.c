@@ -234,7 +234,7 @@ TEST("device rows: transfers and collectives are spans, semaphores and errors in
 	e = row(&r, "pe.semaphore", PHASE_INSTANT);
 	CHECK_EQ(e->timestamp, FX_EPOCH + 150 * US);
 	CHECK(is(e, "semaphore", "4"));
-	CHECK(is(e, "value", "9"));
+	CHECK(is(e, "value16", "9"));
 	CHECK(is(e, "index", "1"));
 	e = row(&r, "error", PHASE_INSTANT);
 	CHECK_EQ(e->status, 1003);

@@ -262,7 +262,6 @@ static int write_beyond_limit(void *arg)
 	static const char piece[100];
 	struct outfile f;
 
-	signal(SIGXFSZ, SIG_IGN);
 	if (setrlimit(RLIMIT_FSIZE, &limit))
 		return 1;
 	if (outfile_open(&f, scratch_path(l->s, "out").s))

@@ -394,6 +394,7 @@ static int check_partial(const struct collector_data *data, struct nrt_model *m,
 
 static int cut_off(void *arg)
 {
+	struct notification note = {.type_phase = NOTE_TYPE_EXPLICIT_SP, .subtype = NOTE_START};
 	struct place *p = arg;
 	struct collector_row row = {0};
 	struct collector_run run;
@@ -410,6 +411,15 @@ static int cut_off(void *arg)
 	WANT(check_partial(&data, m, false) == 0);
 	data.boot_ns_begin++;
 	WANT(check_partial(&data, m, true) == 0);
+	data.boot_ns_begin--;
+	row = (struct collector_row){.kind = NOTIFICATION_INFER_STATUS,
+		.count = 1,
+		.span_count = 1,
+		.spans = &(struct collector_span){&note, 1, NULL}};
+	WANT(check_partial(&data, m, true) == 0);
+	note.subtype = NOTE_END;
+	WANT(check_partial(&data, m, false) == 0);
+	row = (struct collector_row){0};
 	data.run_count = 0;
 	WANT(check_partial(&data, m, false) == 0);
 	data.runs_dropped = 1;
@@ -419,7 +429,7 @@ static int cut_off(void *arg)
 	return 0;
 }
 
-TEST("profile build: without the beginning of a run, or without the run, it is partial",
+TEST("profile build: without the beginning or the end of a run, or without the run, it is partial",
 	"[nrt][profile][vdev]")
 {
 	NEED_VDEV();

@@ -367,16 +367,15 @@ static int default_sizes(void *arg)
 }
 
 /* 5 rings of 8 MiB and 25 of 1 MiB are 65 MiB for each of the two cores. */
-TEST("collector: rings without a setting take 8 and 1 MiB, on a small device at most three "
-     "quarters "
+TEST("collector: rings without a setting take 8 and 1 MiB, on a small device at most a third "
      "of it",
 	"[collector][vdev]")
 {
 	static const struct {
 		const char *memory;
 		uint32_t halved;
-	} rows[] = {{"--memory=1G", 0}, {"--memory=174M", 0}, {"--memory=172M", 1},
-		{"--memory=64M", 2}};
+	} rows[] = {{"--memory=1G", 0}, {"--memory=390M", 0}, {"--memory=387M", 1},
+		{"--memory=64M", 3}};
 
 	if (device_lacks())
 		SKIP(device_lacks());
@@ -387,6 +386,54 @@ TEST("collector: rings without a setting take 8 and 1 MiB, on a small device at 
 		sizes_now = rows[i].halved;
 		with_device(default_sizes, options);
 	}
+}
+
+/* What the program needs goes before: rings become smaller until it has it. */
+static int gives_room(void *arg)
+{
+	nrt_tensor_t *tensors[64];
+	struct collector_cursor *c = NULL;
+	struct collector_data d;
+	struct bare b;
+	const struct collector_row *row;
+	uint64_t whole;
+	unsigned n = 0;
+
+	WANT(enter_linked(arg, "WARN") == 0);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(subscribe(0, &c), 0);
+	WANT(bare_load(&b, "ntrace-model 2\nname one\nstep PE 5us nop\n", 0) == 0);
+	WANT_STATUS(run(&b), 0);
+	WANT_STATUS(get(c, &d), 0);
+	row = row_of(&d, 0, NOTIFICATION_TRACE, 0);
+	whole = row->ring_bytes;
+	WANT(row->count > 0 && !row->given_back);
+	collector_data_free(&d);
+	while (n < 64 && lib.nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, 1 << 20, "t",
+				 &tensors[n]) == NRT_SUCCESS)
+		n++;
+	test_info("%u tensors", n);
+	WANT(n >= 61);
+	WANT(said(arg, "the program needs the device's memory"));
+	WANT_STATUS(run(&b), 0);
+	WANT_STATUS(get(c, &d), 0);
+	row = row_of(&d, 0, NOTIFICATION_TRACE, 0);
+	WANT(row->ring_bytes < whole && row->given_back);
+	collector_data_free(&d);
+	while (n)
+		lib.nrt_tensor_free(&tensors[--n]);
+	unsubscribe(c);
+	lib.nrt_close();
+	return leaks();
+}
+
+TEST("collector: when the program finds no room, rings are given back", "[collector][vdev]")
+{
+	static const char *const options[] = {"--cores=2", "--memory=64M", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(gives_room, options);
 }
 
 static int device_says_no(void *arg)

@@ -198,6 +198,26 @@ TEST("notify: a reader starts behind what is there, at every fill of the ring", 
 	}
 }
 
+TEST("notify: of a ring that nothing was written to, no more than its ends become memory",
+	"[notify]")
+{
+	const size_t bytes = 1 << 20, page = (size_t)sysconf(_SC_PAGESIZE);
+	int fd = memfd_create("ring", MFD_CLOEXEC);
+	struct notify_ring r;
+	struct stat st;
+	void *memory;
+
+	REQUIRE(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0);
+	memory = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	REQUIRE(memory != MAP_FAILED);
+	notify_attach(&r, memory, bytes);
+	CHECK(r.from_start);
+	REQUIRE(fstat(fd, &st) == 0);
+	CHECK((uint64_t)st.st_blocks * 512 <= 2 * page);
+	munmap(memory, bytes);
+	close(fd);
+}
+
 TEST("notify: a reader that the device has lapped has a doubt, and goes on from the place it is "
      "told",
 	"[notify]")
