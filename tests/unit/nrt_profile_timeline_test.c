@@ -385,10 +385,11 @@ static int check_drift(const struct reading *a, const struct reading *b, int sig
 {
 	int64_t host = (int64_t)(b->boot_ns - a->boot_ns) * 1000;
 	int64_t ppb = (int64_t)((__int128)((int64_t)(b->ps - a->ps) - host) * 1000000000 / host);
+	int64_t unsure = (int64_t)(a->bound_ns + b->bound_ns) * 1000000000 / (host / 1000);
 
-	if (ppb * sign < 95000 || ppb * sign > 100500)
+	if (ppb * sign < 98500 - unsure || ppb * sign > 99300 + unsure)
 		dprintf(complaint_fd, "the clock drifts by %" PRId64 " ppb\n", ppb);
-	WANT(ppb * sign >= 95000 && ppb * sign <= 100500);
+	WANT(ppb * sign >= 98500 - unsure && ppb * sign <= 99300 + unsure && unsure < 20000);
 	return 0;
 }
 
