@@ -70,6 +70,14 @@ sums "$tmp/live" >"$tmp/want"
 grep -q ntrace.pb "$tmp/want"
 check "it has an ntrace.pb" $?
 
+ntrace-vdev -q -- ntrace record -q --device -o "$tmp/inside" -- \
+	"$BUILD/workloads/inference" --threads 2 --executions 50 >"$tmp/log" 2>&1 || cat "$tmp/log"
+rm -rf "$tmp/again"
+ntrace replay -q --device "$tmp/inside" -o "$tmp/again" && diff <(sums "$tmp/inside") <(sums "$tmp/again")
+check "a recording with device profiles gives the same bytes again" $?
+ntrace dump "$tmp"/again/*/ntrace.pb | grep -q '"pe.add"'
+check "and the instructions are in it" $?
+
 # Merges the recording once more, under the conditions of a row, and compares every file.
 # program, time zone, locale, umask, directory, command...
 again() {
