@@ -484,10 +484,12 @@ static void fill_top(struct profile *p, const struct profile_wish *wish)
 /* Is the last that the device told of its runs that one began? */
 static bool has_open_run(const struct collector_row *row)
 {
-	const struct collector_span *last = row->spans + row->span_count - 1;
+	const struct collector_span *last;
 
-	return row->kind == NOTIFICATION_INFER_STATUS && row->span_count &&
-	       last->records[last->count - 1].subtype == NOTE_START;
+	if (row->kind != NOTIFICATION_INFER_STATUS || row->span_count == 0)
+		return false;
+	last = &row->spans[row->span_count - 1];
+	return last->records[last->count - 1].subtype == NOTE_START;
 }
 
 /* A profile that began or ended in the middle of a run has not all of its records. */

@@ -77,8 +77,8 @@ TEST("mapped: an error of the bus elsewhere ends the process as before", "[base]
 	int status = 0;
 	pid_t pid;
 
-#ifdef __SANITIZE_THREAD__
-	SKIP("a build without ThreadSanitizer, which reports the error as a finding of its own");
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+	SKIP("a build without a sanitizer, which reports the error as a finding of its own");
 #endif
 	fflush(NULL);
 	pid = fork();
