@@ -399,7 +399,9 @@ TEST("record: when the recorder is killed the workload runs on, and the recordin
 
 	int salvaged = ntrace_run(&s, "salvage", s.out, NULL, NULL);
 	_cleanup_free_ char *said = program_text(s.log);
+	const char *fault = strstr(said, "ntrace: salvage");
 	test_info("%s", said);
+	test_info("%s", fault ? fault : "no fault");
 	/* A kill can end a write(2) in its middle: then the last block is torn. */
 	bool torn = strstr(said, "of a block that is cut off at the end");
 	CHECK_EQ(salvaged, torn ? 4 : 0);
