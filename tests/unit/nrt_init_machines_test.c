@@ -57,7 +57,7 @@ static int bring_up_machine(void *arg)
 		WANT(runtime_get()->devices->device_count == m->devices);
 		WANT(virtual_device_stat(v, "marked_cores") == m->devices * m->product->cores);
 		lib.nrt_close();
-		WANT(virtual_device_stat(v, "marked_cores") == 0);
+		WANT(virtual_device_reaches(v, "marked_cores", 0));
 		snprintf(text, sizeof(text),
 			"Instance info:: device count:%u cores per device:%u architecture:TRN",
 			m->devices, m->product->cores);
@@ -139,12 +139,12 @@ static int init_meets(void *arg)
 	after = belongings_now();
 	WANT(belongings_equal(&before, &after));
 	WANT(state_now() == STATE_START);
-	WANT(virtual_device_stat(&f->place.device, "marked_cores") == 0);
-	WANT(virtual_device_stat(&f->place.device, "open_handles") == 0);
+	WANT(virtual_device_reaches(&f->place.device, "marked_cores", 0));
+	WANT(virtual_device_reaches(&f->place.device, "open_handles", 0));
 	if (strstr(f->failure->option, ":1")) { /* it was the first request only */
 		WANT_STATUS(init(), 0);
 		lib.nrt_close();
-		WANT(virtual_device_stat(&f->place.device, "marked_cores") == 0);
+		WANT(virtual_device_reaches(&f->place.device, "marked_cores", 0));
 	}
 	WANT(leaks() == 0);
 	return 0;
@@ -191,14 +191,6 @@ static bool request_came(void *arg)
 	return virtual_device_stat(&h->place.device, h->stat) > 0;
 }
 
-static bool nothing_is_held(void *arg)
-{
-	const struct hanging *h = arg;
-
-	return virtual_device_stat(&h->place.device, "marked_cores") == 0 &&
-	       virtual_device_stat(&h->place.device, "open_handles") == 0;
-}
-
 static void kill_in(struct hanging *h)
 {
 	pid_t pid;
@@ -212,7 +204,8 @@ static void kill_in(struct hanging *h)
 	CHECK(program_until(request_came, h, 20));
 	kill(pid, SIGKILL);
 	CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
-	CHECK(program_until(nothing_is_held, h, 20));
+	CHECK(virtual_device_reaches(&h->place.device, "marked_cores", 0));
+	CHECK(virtual_device_reaches(&h->place.device, "open_handles", 0));
 }
 
 TEST("nrt machines: SIGKILL while a request of nrt_init is not answered leaves nothing",

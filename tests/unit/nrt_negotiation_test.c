@@ -36,7 +36,7 @@ static int refused(void *arg)
 	WANT_STATUS(init(), NRT_INVALID);
 	WANT(said_in_order(p));
 	WANT_STATUS(lib.nrt_unload(NULL), NRT_UNINITIALIZED);
-	WANT(virtual_device_stat(&p->device, "open_handles") == 0);
+	WANT(virtual_device_reaches(&p->device, "open_handles", 0));
 	return 0;
 }
 
@@ -107,11 +107,6 @@ TEST("negotiate: a board that cannot be identified ends nrt_init", "[nrt]")
 
 /* ---- drivers that fit --------------------------------------------------------------------- */
 
-static bool nothing_is_open(void *device)
-{
-	return virtual_device_stat(device, "open_handles") == 0;
-}
-
 static int works(void *arg)
 {
 	struct place *p = arg;
@@ -127,7 +122,7 @@ static int works(void *arg)
 	WANT(job_open(&job, ADD_MODEL, 0) == 0);
 	WANT(job_run(&job, 1, 2) == 0);
 	lib.nrt_close();
-	WANT(program_until(nothing_is_open, &p->device, 20)); /* it hears of a close later */
+	WANT(virtual_device_reaches(&p->device, "open_handles", 0));
 	return 0;
 }
 

@@ -164,7 +164,7 @@ static int devices(void *arg)
 	WANT(size == 1);
 	WANT_STATUS(lib.nec_get_virtual_core_size(NULL), NRT_INVALID);
 	lib.nrt_close();
-	WANT(virtual_device_stat(&p->device, "open_handles") == 0);
+	WANT(virtual_device_reaches(&p->device, "open_handles", 0));
 	return 0;
 }
 

@@ -179,6 +179,27 @@ static inline long long virtual_device_stat(const struct virtual_device *v, cons
 	return found;
 }
 
+struct virtual_device_wish_ {
+	const struct virtual_device *v;
+	const char *name;
+	long long value;
+};
+
+static inline bool virtual_device_has_(void *arg)
+{
+	const struct virtual_device_wish_ *w = arg;
+
+	return virtual_device_stat(w->v, w->name) == w->value;
+}
+
+/* Waits until that value is reached: the device hears of a close after close(2) has returned. */
+static inline bool virtual_device_reaches(
+	const struct virtual_device *v, const char *name, long long value)
+{
+	return program_until(
+		virtual_device_has_, &(struct virtual_device_wish_){v, name, value}, 20);
+}
+
 /* Ends it in order; its exit status. */
 static inline int virtual_device_stop(struct virtual_device *v)
 {

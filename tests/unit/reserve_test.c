@@ -67,7 +67,7 @@ static void try_rows(const char *const options[], const struct row *rows, size_t
 		test_info("row %zu", i);
 		CHECK_EQ(occupy(fd, rows[i].occupied), 0);
 		CHECK_EQ(scratch_child(try_row, &(struct try){&p, &rows[i]}), 0);
-		CHECK_EQ(virtual_device_stat(&p.device, "open_handles"), 1); /* ours */
+		CHECK(virtual_device_reaches(&p.device, "open_handles", 1)); /* ours */
 		close(fd);
 		CHECK(all_free(&p, 0xff));
 	}
@@ -524,7 +524,7 @@ static int marks_again(void *arg)
 {
 	WANT(enter(arg) == 0);
 	WANT_STATUS(init(), 0);
-	WANT(virtual_device_stat(&((struct place *)arg)->device, "marked_cores") == 4);
+	WANT(virtual_device_reaches(&((struct place *)arg)->device, "marked_cores", 4));
 	lib.nrt_close();
 	return 0;
 }

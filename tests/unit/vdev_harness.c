@@ -258,6 +258,19 @@ bool vdev_wait_stat(const struct vdev_run *run, const char *name, long long valu
 	return true;
 }
 
+bool vdev_stat_settles(const struct vdev_run *run, const char *name, long long value)
+{
+	struct timespec start;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	while (vdev_stat(run, name) != value) {
+		if (out_of_patience(&start))
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
 /* ---- the client -------------------------------------------------------------------------- */
 
 int vdev_open(const struct vdev_run *run, unsigned device, int flags)

@@ -57,6 +57,8 @@ long long vdev_stat(const struct vdev_run *run, const char *name);
 
 /* Waits until a line of the stats file reaches a value; false after ten seconds. */
 bool vdev_wait_stat(const struct vdev_run *run, const char *name, long long value);
+/* The same until it has exactly this value: the device hears of a close after close(2) has returned. */
+bool vdev_stat_settles(const struct vdev_run *run, const char *name, long long value);
 
 /* Short forms over the newest requests; 0 or -errno. */
 int vdev_alloc(int fd, uint64_t size, uint64_t *ret_handle);
