@@ -15,6 +15,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "runtime/base/near_name.h"
+
 static const struct env_row rows[] = {
 #define ENV(name, group, kind, min, max, detail, initial, use, text) \
 	{#name, ENV_##group, ENV_##kind, min, max, detail, initial, ENV_##use, text},
@@ -382,9 +384,6 @@ const char *env_allowed(const struct env_row *row, char *buf, size_t size)
 
 /* ---- misspelt names ----------------------------------------------------------------------- */
 
-#define LONGEST_NAME 80u
-#define FAR 3u /* more than is ever allowed */
-
 /* What stands behind NEURON_RT_, NEURON_ or NTRACE_; NULL when nothing of that kind is in front. */
 static const char *stem(const char *name, size_t len)
 {
@@ -399,64 +398,22 @@ static const char *stem(const char *name, size_t len)
 	return NULL;
 }
 
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
-/*
- * How many letters have to be put in, taken out, replaced or exchanged with their neighbour; FAR when it
- * is that or more.  Three rows of the usual table are kept, as the exchange looks two back, and of each row
- * only what is nearer to the diagonal than FAR.  Each name that is not in the table is compared with all of its
- * rows: ten such names cost nrt_init 40 us this way, and 2 ms with whole rows.
- */
-static unsigned distance(const char *a, size_t na, const char *b, size_t nb)
-{
-	unsigned table[3][LONGEST_NAME + 2], *before = table[0], *last = table[1], *now = table[2];
-
-	for (; na && nb && *a == *b; na--, nb--)
-		a++, b++;
-	if ((na > nb ? na - nb : nb - na) >= FAR || nb > LONGEST_NAME)
-		return FAR;
-	for (size_t k = 0; k <= nb && k <= FAR; k++)
-		last[k] = (unsigned)k;
-	for (size_t i = 1; i <= na; i++) {
-		size_t low = i > FAR ? i - FAR + 1 : 1, high = i + FAR - 1 < nb ? i + FAR - 1 : nb;
-		unsigned best = now[low - 1] = low == 1 ? (unsigned)i : FAR, *recycled = before;
-
-		for (size_t k = low; k <= high; k++) {
-			now[k] = least(last[k], now[k - 1]) + 1;
-			now[k] = least(now[k], last[k - 1] + (a[i - 1] != b[k - 1]));
-			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
-				now[k] = least(now[k], before[k - 2] + 1);
-			best = least(best, now[k]);
-		}
-		now[high + 1] = FAR;
-		if (best >= FAR)
-			return FAR;
-		before = last;
-		last = now;
-		now = recycled;
-	}
-	return least(last[nb], FAR);
-}
-
 const struct env_row *env_meant(const char *name, size_t len)
 {
 	const char *own = stem(name, len);
 	size_t own_len = own ? len - (size_t)(own - name) : 0;
 	const struct env_row *nearest = NULL;
-	/* Of the part that tells it from others a quarter may be wrong, and never more than two letters. */
-	unsigned bound = least((unsigned)least((unsigned)own_len, 64) / 4, FAR - 1) + 1;
+	/* Of the part that tells it from others. */
+	unsigned bound = near_name_bound(own_len);
 
-	if (!own || len > LONGEST_NAME || env_find(name, len))
+	if (!own || len > NEAR_NAME_LONGEST || env_find(name, len))
 		return NULL;
 	for (size_t i = 0; i < ENV_COUNT; i++) {
 		size_t n = strlen(rows[i].name);
 		const char *other = stem(rows[i].name, n);
 		bool only_prefix =
 			other && strlen(other) == own_len && !memcmp(other, own, own_len);
-		unsigned d = only_prefix ? 0 : distance(name, len, rows[i].name, n);
+		unsigned d = only_prefix ? 0 : near_name_distance(name, len, rows[i].name, n);
 
 		if (d < bound) {
 			bound = d;

@@ -60,6 +60,21 @@ static_assert(
 	sizeof(((struct config *)0)->profile.ring_mb) == NOTIFICATION_SIZE_COUNT * sizeof(uint32_t),
 	"one per size");
 
+static const struct field inspect_fields[] = {
+	{ENV_ID_NEURON_RT_INSPECT_ENABLE, offsetof(struct config_inspect, enable)},
+	{ENV_ID_NEURON_RT_INSPECT_ON_FAIL, offsetof(struct config_inspect, on_fail)},
+	{ENV_ID_NEURON_RT_INSPECT_SYSTEM_PROFILE, offsetof(struct config_inspect, system_profile)},
+	{ENV_ID_NEURON_RT_INSPECT_HOST_MEMORY, offsetof(struct config_inspect, host_memory)},
+	{ENV_ID_NEURON_RT_INSPECT_CPU_UTIL, offsetof(struct config_inspect, cpu_util)},
+	{ENV_ID_NEURON_RT_INSPECT_DEVICE_PROFILE, offsetof(struct config_inspect, device_profile)},
+	{ENV_ID_NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC,
+		offsetof(struct config_inspect, max_events_per_nc)},
+	{ENV_ID_NEURON_RT_INSPECT_OUTPUT_DIR, offsetof(struct config_inspect, output_dir)},
+	{ENV_ID_NEURON_RT_INSPECT_EVENT_FILTER_TYPE, offsetof(struct config_inspect, types)},
+	{ENV_ID_NEURON_RT_INSPECT_EVENT_FILTER_NC, offsetof(struct config_inspect, cores)},
+};
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
 struct setting {
 	bool given;
 	struct env_value value;
@@ -149,6 +164,13 @@ static void put_cores(const char *text, const struct env_value *v, void *field)
 	*(struct config_cores *)field = (struct config_cores){.first = v->first, .count = v->count};
 }
 
+/* Cores beyond the last that an event may name are not allowed (env.def). */
+static void put_core_set(const char *text, const struct env_value *v, void *field)
+{
+	(void)text;
+	memcpy(field, v->cores, CONFIG_INSPECT_CORES / 8);
+}
+
 static void (*const putters[])(const char *, const struct env_value *, void *) = {
 	[ENV_TEXT] = put_text,
 	[ENV_FLAG] = put_flag,
@@ -156,10 +178,12 @@ static void (*const putters[])(const char *, const struct env_value *, void *) =
 	[ENV_CLAMPED] = put_number,
 	[ENV_CORE_SIZE] = put_number,
 	[ENV_CORES] = put_cores,
+	[ENV_WORD] = put_number,
+	[ENV_CORE_SET] = put_core_set,
 };
 
 /* What was given, else what the table has for it, else 0. */
-static void fill(const struct field *f, const struct setting *s, struct config *c)
+static void fill(const struct field *f, const struct setting *s, void *c)
 {
 	const struct env_row *row = env_row(f->id);
 	const char *text = s->given ? text_of(f->id) : row->initial;
@@ -204,7 +228,7 @@ static NRT_STATUS read_all(struct setting s[ENV_COUNT], struct config *ret)
 	status = worse(status, check_barrier());
 	if (status)
 		return status;
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+	for (size_t i = 0; i < COUNT(fields); i++)
 		fill(&fields[i], &s[fields[i].id], &c);
 	c.lnc_variable = size_variable(s);
 	*ret = c;
@@ -241,8 +265,6 @@ static const struct {
 	enum env_id id;
 	const char *instead;
 } outputs[] = {
-	{ENV_ID_NEURON_RT_INSPECT_ENABLE, "no session begins and no profile is written"},
-	{ENV_ID_NEURON_RT_INSPECT_ON_FAIL, "no device profile is kept"},
 	{ENV_ID_NEURON_RT_DBG_DUMP_INPUTS_ON_ERR, "no inputs are kept"},
 	{ENV_ID_NEURON_RT_LOG_LOCATION, "messages go to the console alone"},
 };
@@ -305,6 +327,25 @@ NRT_STATUS config_read(struct config *ret)
 NRT_STATUS config_peek(struct config *ret)
 {
 	return read_config(false, ret);
+}
+
+NRT_STATUS config_read_inspect(struct config_inspect *ret)
+{
+	struct config_inspect c = {0};
+	NRT_STATUS status = NRT_SUCCESS;
+	struct setting s = {0};
+
+	for (size_t i = 0; i < COUNT(inspect_fields); i++) {
+		const struct field *f = &inspect_fields[i];
+
+		status = worse(status, read_setting(f->id, &s));
+		fill(f, &s, &c);
+		if (f->id == ENV_ID_NEURON_RT_INSPECT_EVENT_FILTER_NC)
+			c.chosen = s.given;
+	}
+	if (!status)
+		*ret = c;
+	return status;
 }
 
 NRT_STATUS config_read_discovery(struct config_discovery *ret)

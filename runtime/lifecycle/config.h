@@ -43,6 +43,20 @@ struct config {
 	const char *root_comm_id; /* NEURON_RT_ROOT_COMM_ID; "" = unset */
 };
 
+#define CONFIG_INSPECT_CORES 256u
+
+/* Of inspect sessions. */
+struct config_inspect {
+	bool enable, on_fail;
+	bool system_profile, host_memory, cpu_util;
+	uint32_t device_profile; /* nrt_inspect_device_profile_mode_t */
+	uint32_t max_events_per_nc;
+	const char *output_dir; /* "" = the default */
+	const char *types;	/* NEURON_RT_INSPECT_EVENT_FILTER_TYPE; "" = all */
+	bool chosen;		/* the cores are: */
+	uint64_t cores[CONFIG_INSPECT_CORES / 64]; /* a bit each */
+};
+
 /* What must be known before the rest is read: discovery is an earlier step of nrt_init. */
 struct config_discovery {
 	const char *root; /* "" = the machine's own */
@@ -61,7 +75,10 @@ void config_say_discovery_names(void);
  * is used, and of those that ask for output that there is none of here. */
 NRT_STATUS config_read(struct config *ret);
 
-/* The same without warnings, for calls that may come before nrt_init, and often. */
+/* The variables of inspect sessions alone, without warnings; for what is wrong see config_read. */
+NRT_STATUS config_read_inspect(struct config_inspect *ret);
+
+/* config_read without warnings, for calls that may come before nrt_init, and often. */
 NRT_STATUS config_peek(struct config *ret);
 
 #endif

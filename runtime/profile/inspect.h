@@ -9,7 +9,7 @@
  *
  * Begin, stop and close are one at a time, under one lock.  Order of locks: the door of the call (state.h), the
  * controller's, those of device profiles (inspect_device.h, profile.h, collector.h).  The spool's own are innermost.  An execution takes
- * none of the controller's: it reads one word.  The session's thread only tries the controller's lock, for who holds it may be
+ * none of the controller's: it reads one word (inspect_device.h).  The session's thread only tries the controller's lock, for who holds it may be
  * waiting for that thread, or be interrupted by the signal that it is to serve.
  *
  * The child of a fork has no session: it is refused at the door, and its parent's goes on.
@@ -17,7 +17,6 @@
 #ifndef NTRACE_PROFILE_INSPECT_H
 #define NTRACE_PROFILE_INSPECT_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "runtime/lifecycle/runtime.h"
@@ -58,16 +57,5 @@ NRT_STATUS inspect_config_read(
 
 /* The variables that are set and count, "NAME=value", ended by NULL; free each and the list.  NULL: none, or no memory. */
 char **inspect_env_list(void);
-
-/* ---- the executor's hooks -------------------------------------------------------------------- */
-
-/* Device profiles are wanted of executions: the executor calls the hooks of inspect_device.h.  Without a session, this
- * load is all that an execution pays. */
-extern _Atomic bool inspect_runs_wanted;
-
-static inline bool inspect_wants_runs(void)
-{
-	return atomic_load_explicit(&inspect_runs_wanted, memory_order_relaxed);
-}
 
 #endif

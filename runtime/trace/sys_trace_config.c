@@ -115,14 +115,21 @@ static bool set_other(
 	return true;
 }
 
+bool sys_trace_config_try_type(
+	const char *call, struct nrt_sys_trace_config *config, const char *name, bool enabled)
+{
+	int type = trace_event_by_name(name);
+
+	if (type < 0)
+		return set_group(config, name, enabled) || set_other(call, config, name, enabled);
+	config->type[type] = enabled;
+	return true;
+}
+
 NRT_STATUS sys_trace_config_set_type(
 	const char *call, struct nrt_sys_trace_config *config, const char *name, bool enabled)
 {
-	int type = name ? trace_event_by_name(name) : -1;
-
-	if (type >= 0)
-		return sys_trace_config_set_type_number(call, config, (uint32_t)type, enabled);
-	if (name && (set_group(config, name, enabled) || set_other(call, config, name, enabled)))
+	if (name && sys_trace_config_try_type(call, config, name, enabled))
 		return NRT_SUCCESS;
 	log_write(LOG_LEVEL_ERROR, TAG, call,
 		"There is no event type '%.64s'; nrt_sys_trace_get_event_types names them",

@@ -38,6 +38,9 @@ NRT_STATUS sys_trace_config_set_nc(
 /* name: of a type, "hardware" or "software". */
 NRT_STATUS sys_trace_config_set_type(
 	const char *call, struct nrt_sys_trace_config *config, const char *name, bool enabled);
+/* The same; false, and nothing said, when nothing has this name. */
+bool sys_trace_config_try_type(
+	const char *call, struct nrt_sys_trace_config *config, const char *name, bool enabled);
 NRT_STATUS sys_trace_config_set_type_number(
 	const char *call, struct nrt_sys_trace_config *config, uint32_t type, bool enabled);
 

@@ -3,73 +3,19 @@
  * config_test.c - settings from the environment: every variable of the table with good and bad values,
  * what is said, which variable goes before which.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/env_table.h"
 #include "runtime/lifecycle/config.h"
-#include "runtime/log/log.h"
 #include "tests/shim/shim.h"
-#include "tests/unit/programs.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/hearing.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- reading with some variables set, and what is said then ------------------------------- */
-
-/* Output of both kinds goes to a file from hear_on to hear; checks stand outside, they have output too. */
-struct hearing {
-	struct scratch dir;
-	struct scratch_path file;
-	int fd, out, err;
-};
-
-static bool hear_begin(struct hearing *h, const char *level)
-{
-	memset(h, 0, sizeof(*h));
-	if (!scratch_make(&h->dir))
-		return false;
-	h->file = scratch_path(&h->dir, "said");
-	h->fd = open(h->file.s, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	h->out = fcntl(1, F_DUPFD_CLOEXEC, 3);
-	h->err = fcntl(2, F_DUPFD_CLOEXEC, 3);
-	setenv("NEURON_RT_LOG_LEVEL", level, 1);
-	log_configure();
-	return h->fd >= 0 && h->out >= 0 && h->err >= 0;
-}
-
-static void hear_on(struct hearing *h)
-{
-	fflush(NULL);
-	dup2(h->fd, 1);
-	dup2(h->fd, 2);
-}
-
-/* What was said since hear_on; to be freed. */
-static char *hear(struct hearing *h)
-{
-	char *text;
-
-	dup2(h->out, 1);
-	dup2(h->err, 2);
-	text = program_text(h->file.s);
-	(void)ftruncate(h->fd, 0);
-	return text;
-}
-
-static void hear_end(struct hearing *h)
-{
-	close(h->out);
-	close(h->err);
-	close(h->fd);
-	unsetenv("NEURON_RT_LOG_LEVEL");
-	log_configure();
-	scratch_remove(&h->dir);
-}
 
 /* config_read; what it says. */
 static char *said_by_read(struct hearing *h, NRT_STATUS *ret, struct config *c)
@@ -241,14 +187,11 @@ TEST("config: warnings name what is misspelt, removed or too long", "[config]")
 	static const struct {
 		const char *name, *value, *said;
 	} rows[] = {
-		{"NEURON_RT_INSPECT_ENABLE", "1",
-			"NEURON_RT_INSPECT_ENABLE='1' has no effect in this library: no session "
-			"begins and no profile is written\n"},
-		{"NEURON_RT_INSPECT_ON_FAIL", "1", "no device profile is kept\n"},
 		{"NEURON_RT_DBG_DUMP_INPUTS_ON_ERR", "2", "no inputs are kept\n"},
 		{"NEURON_RT_LOG_LOCATION", "syslog", "messages go to the console alone\n"},
 		{"NEURON_RT_LOG_LOCATION", "console", ""},
-		{"NEURON_RT_INSPECT_ENABLE", "0", ""},
+		{"NEURON_RT_INSPECT_ENABLE", "1", ""},
+		{"NEURON_RT_INSPECT_ON_FAIL", "1", ""},
 		{"NEURON_RT_INSPEC_ENABLE", "1",
 			"NEURON_RT_INSPEC_ENABLE is not a variable of this library; did you mean "
 			"NEURON_RT_INSPECT_ENABLE?\n"},
