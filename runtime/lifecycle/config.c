@@ -177,8 +177,8 @@ static void (*const putters[])(const char *, const struct env_value *, void *) =
 	[ENV_NUMBER] = put_number,
 	[ENV_CLAMPED] = put_number,
 	[ENV_CORE_SIZE] = put_number,
-	[ENV_CORES] = put_cores,
 	[ENV_WORD] = put_number,
+	[ENV_CORES] = put_cores,
 	[ENV_CORE_SET] = put_core_set,
 };
 
