@@ -86,7 +86,9 @@ BENCHES := $(BENCH_SRC:tests/bench/%.c=$(BUILD)/bench/%)
 FAULTS  := $(BUILD)/tests/faults.so # makes calls fail, see its source
 REPLAYS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%) # each fuzz target over files
 LIBFUZZ := $(FUZZERS:%=$(BUILD)/tests/libfuzzer/%)
-WORKS   := $(WORK_SRC:tests/workloads/%.c=$(BUILD)/workloads/%) $(BUILD)/workloads/client_order
+WORK_CXX  := $(wildcard tests/workloads/*.cpp)
+CXX_WORKS := $(WORK_CXX:tests/workloads/%.cpp=$(BUILD)/workloads/%)
+WORKS   := $(WORK_SRC:tests/workloads/%.c=$(BUILD)/workloads/%) $(CXX_WORKS)
 # In a build with a sanitizer the program under test is such a twin itself.
 TWINS   := $(if $(SANITIZE),,$(foreach t,O0 O3 sanitized,$(BUILD)/twin/$(t)/bin/ntrace))
 TWIN_O0        := OPT=-O0
@@ -308,9 +310,9 @@ $(BUILD)/workloads/%: $(BUILD)/obj/tests/workloads/%.o $(LIBNRT) $(BUILD)/lib/li
 		-Wl,-rpath,'$$ORIGIN/../lib'
 
 # The public headers, and the library, as C++ has them.
-$(BUILD)/workloads/client_order: tests/workloads/client_order.cpp $(wildcard runtime/include/nrt/*.h) \
-		$(LIBNRT) $(BUILD)/lib/libnrt.so
+$(CXX_WORKS): $(BUILD)/workloads/%: tests/workloads/%.cpp $(wildcard runtime/include/nrt/*.h) \
+		$(wildcard tests/workloads/*.hpp) $(LIBNRT) $(BUILD)/lib/libnrt.so
 	$(call say,CXX)
 	$(Q)mkdir -p $(@D) && $(CXX) -std=c++14 $(OPT) -Wall -Wextra $(if $(CI),-Werror) $(SAN) \
-		-Iruntime/include -o $@ $< $(LDFLAGS_ALL) -L$(BUILD)/lib -lnrt -Wl,-rpath,'$$ORIGIN/../lib' \
+		-I. -Iruntime/include -o $@ $< $(LDFLAGS_ALL) -L$(BUILD)/lib -lnrt -Wl,-rpath,'$$ORIGIN/../lib' \
 		$(call pkg_libs,jansson)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * absent.c - bodies of the exported calls that do nothing, made from unsupported.def and later.def.
+ * absent.c - bodies of the exported calls that do nothing, made from unsupported.def.
  *
  * Prototypes come from the public headers, so the compiler compares the tables with them.
  */
@@ -39,33 +39,29 @@ NRT_STATUS absent(const char *call, atomic_bool *said, const char *text)
 	return status;
 }
 
-/* ---- the tables --------------------------------------------------------------------------- */
+/* ---- the table ---------------------------------------------------------------------------- */
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* by their nature */
 
-#define CALL(returned, name, parameters, result, why)                           \
-	returned name parameters                                                \
-	{                                                                       \
-		static atomic_bool said;                                        \
-		NRT_STATUS status = absent(__func__, &said, ABSENT_PREFIX why); \
-                                                                                \
-		(void)status;                                                   \
-		return result;                                                  \
+#define CALL(returned, name, parameters, result, why)                                \
+	returned name parameters                                                     \
+	{                                                                            \
+		static atomic_bool said;                                             \
+		NRT_STATUS status = absent(__func__, &said, ABSENT_UNSUPPORTED why); \
+                                                                                     \
+		(void)status;                                                        \
+		return result;                                                       \
 	}
-#define CALL_VOID(name, parameters, why)                          \
-	void name parameters                                      \
-	{                                                         \
-		static atomic_bool said;                          \
-                                                                  \
-		(void)absent(__func__, &said, ABSENT_PREFIX why); \
+#define CALL_VOID(name, parameters, why)                               \
+	void name parameters                                           \
+	{                                                              \
+		static atomic_bool said;                               \
+                                                                       \
+		(void)absent(__func__, &said, ABSENT_UNSUPPORTED why); \
 	}
-#define CALL_BY_HAND(name, why) static const char why_##name[] = ABSENT_PREFIX why;
+#define CALL_BY_HAND(name, why) static const char why_##name[] = ABSENT_UNSUPPORTED why;
 
-#define ABSENT_PREFIX ABSENT_UNSUPPORTED
 #include "runtime/lifecycle/unsupported.def"
-#undef ABSENT_PREFIX
-#define ABSENT_PREFIX ABSENT_LATER
-#include "runtime/lifecycle/later.def"
 
 /* ---- by hand ------------------------------------------------------------------------------ */
 

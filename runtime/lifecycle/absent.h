@@ -21,6 +21,5 @@ NRT_STATUS absent_inside(const char *call, atomic_bool *said, const char *text);
 
 /* How the warnings begin; the rest is the table's `why`. */
 #define ABSENT_UNSUPPORTED "unsupported here: "
-#define ABSENT_LATER "missing here: "
 
 #endif

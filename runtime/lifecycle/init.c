@@ -24,6 +24,7 @@
 #include "runtime/log/log.h"
 #include "runtime/profile/collector.h"
 #include "runtime/profile/exec_trace.h"
+#include "runtime/profile/inspect.h"
 #include "runtime/profile/profile.h"
 #include "runtime/profile/recorded.h"
 #include "runtime/trace/announce.h"
@@ -280,7 +281,7 @@ static const struct step {
 	/* 16 */ {"devices", start_devices, NULL},
 	/* 17 */ {"fork handlers", watch_forks, NULL},
 	/* 18 */ {"profile session", open_profiles, end_profiles},
-	/* 19 */ {"inspect", NULL, NULL},
+	/* 19; inspect_init comes behind all of them (runtime.c) */ {"inspect", NULL, NULL},
 	/* 19b, ours */ {"tracing", start_tracing, stop_tracing},
 	/* 20 */ {"ready program", NULL, NULL},
 };
@@ -364,6 +365,12 @@ static void close_profiles(struct runtime *r)
 	collector_close();
 }
 
+static void end_inspection(struct runtime *r)
+{
+	(void)r;
+	inspect_close();
+}
+
 struct close_step {
 	const char *name;
 	void (*run)(struct runtime *r);
@@ -372,7 +379,7 @@ struct close_step {
 /* While calls are still let in. */
 static const struct close_step producers[] = {
 	{"asynchronous send and receive", NULL},
-	{"inspect", NULL},
+	{"inspect", end_inspection},
 	{"system trace capture", end_capture},
 	{"profile session", end_profiles},
 };

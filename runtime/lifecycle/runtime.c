@@ -8,6 +8,7 @@
 
 #include "runtime/lifecycle/init.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/inspect.h"
 #include "runtime/profile/recorded.h"
 
 #define TAG "NRT"
@@ -69,6 +70,7 @@ static NRT_STATUS init_alone(const struct init_caller *caller)
 		return status;
 	runtime = made;
 	recorded_open(&runtime);
+	inspect_init(&runtime);
 	state_set(STATE_INIT);
 	return NRT_SUCCESS;
 }

@@ -329,15 +329,10 @@ static const char *said_of(const char *name)
 	static const struct {
 		const char *name, *text;
 	} rows[] = {
-#define CALL(returned, name, parameters, result, why) {#name, ROW_PREFIX why},
-#define CALL_VOID(name, parameters, why) {#name, ROW_PREFIX why},
-#define CALL_BY_HAND(name, why) {#name, ROW_PREFIX why},
-#define ROW_PREFIX "unsupported: "
+#define CALL(returned, name, parameters, result, why) {#name, "unsupported: " why},
+#define CALL_VOID(name, parameters, why) {#name, "unsupported: " why},
+#define CALL_BY_HAND(name, why) {#name, "unsupported: " why},
 #include "runtime/lifecycle/unsupported.def"
-#undef ROW_PREFIX
-#define ROW_PREFIX "missing: "
-#include "runtime/lifecycle/later.def"
-#undef ROW_PREFIX
 #undef CALL
 #undef CALL_VOID
 #undef CALL_BY_HAND

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inspect.c - begins and ends the inspect session.
+ *
+ * A begin is a table of steps; when one fails, those before it are undone from the last to the first, and of the
+ * session there is nothing left, also no directory.  The end is one harvest: device profiles come before the .pb files,
+ * which list them.
+ *
+ * Of the vendor's library: the order of the steps, the default directory, that a begin with options looks at no
+ * NEURON_RT_INSPECT_ variable, and that nrt_close ends a session.  Inferred: NRT_INVALID for a second begin.  Ours: NULL options stand for the
+ * defaults, as its header says (a listing of the binary refuses them), and a stop without a session succeeds.
+ */
+#include "runtime/profile/inspect.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/exec/memory.h"
+#include "runtime/log/log.h"
+#include "runtime/profile/inspect_device.h"
+#include "runtime/profile/inspect_end.h"
+#include "runtime/profile/inspect_facts.h"
+
+#define TAG "NRT"
+
+struct session {
+	struct inspect_dir *dir;
+	struct inspect_spool *spool;
+	int id;
+	uint64_t begin_ns; /* since the epoch */
+	bool failures_only;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	bool open;		 /* from nrt_init to nrt_close; under lock, as is: */
+	struct session *session; /* NULL: none */
+} inspect = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Atomic bool active;
+
+bool inspect_is_active(void)
+{
+	return atomic_load(&active);
+}
+
+/* ---- the steps of a begin ----------------------------------------------------------------- */
+
+struct begin {
+	const char *call;
+	const struct nrt_inspect_config *config;
+	bool environment; /* the config is from there */
+	struct inspect_facts facts;
+	struct session *s;
+};
+
+static NRT_STATUS make_directory(struct begin *b)
+{
+	const struct inspect_dir_wish wish = {
+		.base = b->config->output_dir,
+		.layout = (enum inspect_layout)runtime_get()->output_layout,
+		.instance_id = b->facts.instance_id,
+		.time_ns = b->s->begin_ns,
+		.on_fail = b->s->failures_only,
+	};
+
+	return inspect_dir_open(b->call, &wish, &b->s->dir);
+}
+
+static void take_directory_back(struct begin *b)
+{
+	inspect_dir_close(b->s->dir);
+}
+
+/* A signal wants the session to end: in its own thread. */
+static void asked(void *ctx, bool finish)
+{
+	(void)ctx;
+	if (finish && !inspect_finish(REC_END_ASKED, false))
+		log_warn(TAG, "The session is being begun or ended; what is missing `ntrace "
+			      "salvage` makes from its recording");
+}
+
+static NRT_STATUS start_spool(struct begin *b)
+{
+	const struct nrt_inspect_config *c = b->config;
+	const struct inspect_spool_wish wish = {
+		.dir = b->s->dir,
+		.events = c->activities & INSPECT_SYSTEM_PROFILE ? &c->sys_trace : NULL,
+		.cpu_util = c->activities & INSPECT_CPU_UTIL,
+		.host_memory = c->activities & INSPECT_HOST_MEMORY,
+		.info = &b->facts.info,
+		.asked = asked,
+	};
+	int rc = inspect_spool_open(&wish, &b->s->spool);
+
+	if (rc < 0)
+		return status_from_errno(rc);
+	/* From here on a signal finds something to save. */
+	inspect_end_arm(getpid());
+	return NRT_SUCCESS;
+}
+
+static void drop_spool(struct begin *b)
+{
+	inspect_end_disarm();
+	inspect_spool_drop(b->s->spool);
+}
+
+static int add_file(void *ctx, const char *name, const char *type, uint64_t bytes)
+{
+	return inspect_spool_add_file(ctx, name, type, bytes);
+}
+
+static NRT_STATUS start_devices(struct begin *b)
+{
+	const struct inspect_device_wish wish = {
+		.mode = inspect_facts_mode(runtime_get(), b->config),
+		.nc = b->config->nc,
+		.dir = b->s->dir,
+		.on_fail = b->config->enable_inspect_on_fail,
+		.enabled = b->config->enable_inspect,
+		.added = add_file,
+		.ctx = b->s->spool,
+	};
+
+	if (!wish.mode && !wish.on_fail)
+		return NRT_SUCCESS;
+	return inspect_device_begin(b->call, &wish);
+}
+
+static const struct step {
+	NRT_STATUS (*run)(struct begin *b);
+	void (*undo)(struct begin *b);
+} steps[] = {
+	{make_directory, take_directory_back},
+	{start_spool, drop_spool},
+	{start_devices, NULL},
+};
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+static NRT_STATUS run_steps(struct begin *b)
+{
+	NRT_STATUS status = NRT_SUCCESS;
+	size_t n;
+
+	for (n = 0; n < STEPS && !status; n++)
+		status = steps[n].run(b);
+	if (!status)
+		return NRT_SUCCESS;
+	/* The one that failed has left nothing. */
+	for (n--; n-- > 0;)
+		if (steps[n].undo)
+			steps[n].undo(b);
+	return status;
+}
+
+/* ---- begin -------------------------------------------------------------------------------- */
+
+static NRT_STATUS refuse_second(const char *call)
+{
+	const struct session *s = inspect.session;
+	time_t begin = (time_t)(s->begin_ns / 1000000000u);
+	char since[32] = "";
+	struct tm tm;
+
+	if (gmtime_r(&begin, &tm))
+		(void)strftime(since, sizeof(since), "%Y-%m-%d %H:%M:%S UTC", &tm);
+	log_write(LOG_LEVEL_ERROR, TAG, call,
+		"A session is active already: session %d, in %s, since %s; stop it first "
+		"(nrt_inspect_stop)",
+		s->id, s->dir->path, since);
+	return NRT_INVALID;
+}
+
+static bool has_core(const bool *nc)
+{
+	return memchr(nc, true, device_logical_count(runtime_get()->devices)) != NULL;
+}
+
+/* What is asked for and will not be. */
+static void warn_of(const char *call, const struct nrt_inspect_config *c)
+{
+	if (!(c->activities & (INSPECT_SYSTEM_PROFILE | INSPECT_DEVICE_PROFILE |
+				      INSPECT_HOST_MEMORY | INSPECT_CPU_UTIL)))
+		log_write(LOG_LEVEL_WARN, TAG, call,
+			"All activities are off: the files of the session stay empty");
+	if (c->device_profile_mode && !(c->activities & INSPECT_DEVICE_PROFILE))
+		log_write(LOG_LEVEL_WARN, TAG, call,
+			"A mode of device profiles is set, but the activity device_profile is off: "
+			"there are none");
+	if (!has_core(c->sys_trace.nc))
+		log_write(LOG_LEVEL_WARN, TAG, call,
+			"No core of this process is selected (it has %" PRIu32
+			", from 0): no core's events and no device profiles are recorded",
+			device_logical_count(runtime_get()->devices));
+}
+
+static NRT_STATUS begin_new(struct begin *b)
+{
+	NRT_STATUS status;
+
+	b->s = calloc(1, sizeof(*b->s));
+	if (!b->s)
+		return NRT_RESOURCE;
+	b->s->id = b->config->session_id;
+	b->s->begin_ns = clock_snapshot_take().realtime;
+	b->s->failures_only = !b->config->enable_inspect;
+	status = inspect_facts_get(runtime_get(), b->config, b->environment, &b->facts);
+	if (!status)
+		status = run_steps(b);
+	inspect_facts_free(&b->facts);
+	if (status) {
+		free(b->s);
+		return status;
+	}
+	inspect.session = b->s;
+	inspect_dir_publish(b->s->dir);
+	atomic_store(&active, true);
+	log_write(LOG_LEVEL_INFO, TAG, b->call, "Session %d begins, in %s", b->s->id,
+		b->s->dir->path);
+	return NRT_SUCCESS;
+}
+
+/* Under the lock.  *ret_held: inspect_end_release is due when it is given back. */
+static NRT_STATUS begin_locked(
+	const char *call, const struct nrt_inspect_config *c, bool environment, bool *ret_held)
+{
+	struct begin b = {.call = call, .config = c, .environment = environment};
+	int rc;
+
+	if (!inspect.open)
+		return state_refuse(STATE_CLOSED, call);
+	if (inspect.session)
+		return refuse_second(call);
+	warn_of(call, c);
+	rc = inspect_end_open();
+	if (rc < 0)
+		log_write(LOG_LEVEL_WARN, TAG, call,
+			"A signal that ends the program will leave the session to `ntrace "
+			"salvage`: %s",
+			strerror(-rc));
+	inspect_end_hold();
+	*ret_held = true;
+	return begin_new(&b);
+}
+
+static NRT_STATUS begin(
+	const char *call, const struct nrt_inspect_config *c, bool environment, bool *ret_held)
+{
+	NRT_STATUS status;
+
+	if (!c->enable_inspect && !c->enable_inspect_on_fail) {
+		log_write(LOG_LEVEL_WARN, TAG, call,
+			"Nothing is recorded: neither nrt_inspect_config_set_enable_inspect nor "
+			"..._on_fail was called");
+		return NRT_SUCCESS;
+	}
+	pthread_mutex_lock(&inspect.lock);
+	status = begin_locked(call, c, environment, ret_held);
+	pthread_mutex_unlock(&inspect.lock);
+	if (status == NRT_RESOURCE)
+		log_write(LOG_LEVEL_ERROR, TAG, call, "No session: out of memory or room");
+	return status;
+}
+
+static NRT_STATUS begin_by_environment(
+	const char *call, struct nrt_inspect_config *c, bool force, bool *ret_held)
+{
+	NRT_STATUS status =
+		inspect_config_read(call, device_logical_count(runtime_get()->devices), c);
+
+	if (status)
+		return status;
+	c->enable_inspect |= force;
+	return c->enable_inspect || c->enable_inspect_on_fail ? begin(call, c, true, ret_held)
+							      : NRT_SUCCESS;
+}
+
+/* ---- end ---------------------------------------------------------------------------------- */
+
+static NRT_STATUS finish_spool(struct session *s, enum rec_end_reason reason)
+{
+	struct inspect_outcome outcome;
+
+	return inspect_spool_finish(s->spool, reason, &outcome) < 0 ? NRT_FAILURE : NRT_SUCCESS;
+}
+
+/* Of a session for failures alone nothing is left when there was none. */
+static NRT_STATUS finish_failures(const char *call, struct session *s, enum rec_end_reason reason)
+{
+	static const char *const files[] = {
+		"trace_info.pb", "ntrace.pb", "cpu_util.pb", "host_mem.pb"};
+	NRT_STATUS status;
+
+	if (!inspect_device_has_failed()) {
+		inspect_spool_drop(s->spool);
+		return NRT_SUCCESS;
+	}
+	status = finish_spool(s, reason);
+	if (inspect_dir_keep(call, s->dir, files, sizeof(files) / sizeof(files[0])) < 0)
+		status = NRT_FAILURE;
+	return status;
+}
+
+/* Under the lock.  A handler that waits goes on when the session is disarmed and nobody holds it: a call does, so it is early
+ * here; the session's thread does not, so it is late. */
+static NRT_STATUS end(const char *call, enum rec_end_reason reason, bool may_wait)
+{
+	struct session *s = inspect.session;
+	NRT_STATUS status;
+
+	if (may_wait)
+		inspect_end_disarm();
+	inspect_device_end(call, may_wait);
+	status = s->failures_only ? finish_failures(call, s, reason) : finish_spool(s, reason);
+	inspect_dir_publish(NULL);
+	log_write(LOG_LEVEL_INFO, TAG, call, "Session %d ends, in %s", s->id, s->dir->path);
+	inspect_dir_close(s->dir);
+	free(s);
+	inspect.session = NULL;
+	atomic_store(&active, false);
+	if (!may_wait)
+		inspect_end_disarm();
+	return status;
+}
+
+/* By a call, which may wait and is held against signals meanwhile. */
+static NRT_STATUS end_by_call(const char *call, enum rec_end_reason reason, bool closes)
+{
+	NRT_STATUS status = NRT_SUCCESS;
+	bool held;
+
+	pthread_mutex_lock(&inspect.lock);
+	held = inspect.session != NULL;
+	if (held) {
+		inspect_end_hold();
+		status = end(call, reason, true);
+	}
+	if (closes) {
+		inspect.open = false;
+		inspect_device_close();
+	}
+	pthread_mutex_unlock(&inspect.lock);
+	if (held)
+		inspect_end_release();
+	return status;
+}
+
+bool inspect_finish(enum rec_end_reason reason, bool may_wait)
+{
+	static const char call[] = "nrt_inspect_stop";
+
+	if (may_wait) {
+		(void)end_by_call(call, reason, false);
+		return true;
+	}
+	if (pthread_mutex_trylock(&inspect.lock))
+		return false;
+	if (inspect.session)
+		(void)end(call, reason, false);
+	pthread_mutex_unlock(&inspect.lock);
+	return true;
+}
+
+/* ---- nrt_init and nrt_close --------------------------------------------------------------- */
+
+void inspect_init(const struct runtime *r)
+{
+	static const char call[] = "nrt_init";
+	struct nrt_inspect_config *c;
+	bool held = false;
+	NRT_STATUS status;
+
+	(void)r;
+	pthread_mutex_lock(&inspect.lock);
+	inspect.open = true;
+	pthread_mutex_unlock(&inspect.lock);
+	status = nrt_inspect_config_allocate(&c);
+	if (!status) {
+		status = begin_by_environment(call, c, false, &held);
+		(void)nrt_inspect_config_free(c);
+	}
+	if (held)
+		inspect_end_release();
+	if (status)
+		log_write(LOG_LEVEL_ERROR, TAG, call,
+			"No session begins (status %u), and nothing is recorded; nrt_init goes on",
+			(unsigned)status);
+}
+
+void inspect_close(void)
+{
+	(void)end_by_call("nrt_close", REC_END_ASKED, true);
+}
+
+/* ---- the calls ---------------------------------------------------------------------------- */
+
+NRT_STATUS nrt_inspect_begin(void)
+{
+	NRT_STATUS status = api_enter(__func__);
+	struct nrt_inspect_config *c;
+	bool held = false;
+
+	if (status)
+		return status;
+	status = nrt_inspect_config_allocate(&c);
+	if (!status) {
+		status = begin_by_environment(__func__, c, true, &held);
+		(void)nrt_inspect_config_free(c);
+	}
+	api_leave();
+	if (held)
+		inspect_end_release();
+	return status;
+}
+
+NRT_STATUS nrt_inspect_begin_with_options(nrt_inspect_config_t *options)
+{
+	NRT_STATUS status = api_enter(__func__);
+	bool held = false;
+
+	if (status)
+		return status;
+	if (options)
+		status = begin(__func__, options, false, &held);
+	else
+		log_warn(TAG, "called with null options. The defaults are taken, with which "
+			      "nothing is recorded");
+	api_leave();
+	if (held)
+		inspect_end_release();
+	return status;
+}
+
+NRT_STATUS nrt_inspect_stop(void)
+{
+	NRT_STATUS status = api_enter(__func__);
+
+	if (status)
+		return status;
+	status = end_by_call(__func__, REC_END_ASKED, false);
+	api_leave();
+	return status;
+}

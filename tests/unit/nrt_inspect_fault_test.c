@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nrt_inspect_fault_test.c - each allocation, and each call to the system, within begin and stop of a session fails
+ * once, and all from each one on.
+ *
+ * A begin that fails leaves nothing: no directory, no thread, no descriptor; and the same call works afterwards.  A stop that
+ * fails has ended the session all the same, and what it could not make is in the recording that it
+ * left.  tests/faults.so makes calls fail (nrt_faults.h).
+ */
+#include "tests/shim/shim.h"
+#include "tests/unit/nrt_faults.h"
+#include "tests/unit/nrt_init_fixture.h"
+#include "tests/unit/nrt_inspect.h"
+
+#define MOST_CALLS 1500
+
+enum where { IN_BEGIN, IN_STOP };
+
+struct fault {
+	const struct faults *faults;
+	enum where where;
+	unsigned long n;
+	bool and_all_behind, happened;
+};
+
+static struct job job;
+
+static void with_devices(nrt_inspect_config_t *config)
+{
+	(void)lib.nrt_inspect_config_set_inspect_device_profile_mode(
+		config, NRT_INSPECT_DEVICE_PROFILE_MODE_SESSION);
+}
+
+static NRT_STATUS begin(void)
+{
+	return inspect_begin(with_devices);
+}
+
+static NRT_STATUS stop(void)
+{
+	return lib.nrt_inspect_stop();
+}
+
+/* The call, with the fault when this is its place. */
+static NRT_STATUS call_with(struct fault *f, enum where where, NRT_STATUS (*call)(void))
+{
+	NRT_STATUS status;
+
+	if (f->where != where)
+		return call();
+	f->faults->arm(f->n, f->and_all_behind);
+	status = call();
+	f->happened = f->faults->happened();
+	f->faults->arm(0, false);
+	return status;
+}
+
+/* After a begin that failed. */
+static int nothing_is_there(const struct belongings *before)
+{
+	struct belongings now = belongings_now();
+
+	WANT(access(INSPECT_BASE, F_OK) < 0);
+	WANT(belongings_equal(before, &now));
+	return 0;
+}
+
+/* After a stop: the files, or a recording for those that are missing. */
+static int something_is_there(NRT_STATUS stopped)
+{
+	char leaf[PATH_MAX], recording[PATH_MAX + 16];
+
+	WANT(inspect_leaf(INSPECT_BASE, getpid(), 1, leaf, sizeof(leaf)));
+	snprintf(recording, sizeof(recording), "%s/recording", leaf);
+	if (stopped == NRT_SUCCESS || access(recording, F_OK) < 0)
+		for (unsigned i = 0; i < INSPECT_FILES; i++)
+			WANT(inspect_bytes(leaf, inspect_files[i]) >= 0);
+	scratch_remove_tree(INSPECT_BASE);
+	return 0;
+}
+
+static int one_session(struct fault *f)
+{
+	struct belongings before = belongings_now(), after;
+	NRT_STATUS status = call_with(f, IN_BEGIN, begin);
+
+	if (status) {
+		WANT(f->happened);
+		WANT(nothing_is_there(&before) == 0);
+		WANT_STATUS(begin(), 0);
+	}
+	WANT_STATUS(lib.nrt_execute(job.model, job.in, job.out), 0);
+	status = call_with(f, IN_STOP, stop);
+	WANT(!status || f->happened);
+	WANT(something_is_there(status) == 0);
+	WANT_STATUS(stop(), 0); /* there is none any more */
+	after = belongings_now();
+	WANT(belongings_equal(&before, &after));
+	return 0;
+}
+
+/* Until there is no further call to fail. */
+static int each_fault(struct fault *f)
+{
+	f->happened = true;
+	for (f->n = 1; f->happened && f->n < MOST_CALLS;
+		f->n += f->and_all_behind ? 1 + f->n / 4 : 1) {
+		int rc = one_session(f);
+
+		if (rc)
+			dprintf(complaint_fd, "%s, fault %lu%s\n",
+				f->where == IN_BEGIN ? "begin" : "stop", f->n,
+				f->and_all_behind ? " and all behind" : "");
+		WANT(rc == 0);
+	}
+	WANT(!f->happened);
+	return 0;
+}
+
+static int all_faults(const struct place *p, const struct faults *faults)
+{
+	struct fault f = {.faults = faults, .n = 0};
+
+	setenv("NEURON_RT_PROFILE_BUF_INSTRUCTION_MB", "1", 1);
+	WANT(enter(p) == 0);
+	WANT(chdir(p->scratch.dir) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(job_open(&job, ADD_MODEL, 0) == 0);
+	f.faults->arm(0, false);
+	f.happened = true;
+	WANT(one_session(&f) == 0); /* rings of events are made, and stay */
+	for (int i = 0; i < 4; i++) {
+		f.where = i % 2 ? IN_STOP : IN_BEGIN;
+		f.and_all_behind = i / 2;
+		WANT(each_fault(&f) == 0);
+	}
+	lib.nrt_close();
+	WANT(leaks() == 0);
+	return 0;
+}
+
+static const char *const one_core[] = {"--arch=v2", "--cores=1", NULL};
+
+TEST("inspect faults: the work, under tests/faults.so", "[.inspect_faults]")
+{
+	faults_work(all_faults);
+}
+
+TEST("inspect faults: memory runs out in begin or stop, which leave nothing half-made",
+	"[nrt][inspect][vdev][slow]")
+{
+	faults_run_on("[.inspect_faults]", "NTRACE_FAULT=alloc:0", one_core);
+}
+
+TEST("inspect faults: any call to the system fails in begin or stop, which leave nothing half-made",
+	"[nrt][inspect][vdev][slow]")
+{
+	faults_run_on("[.inspect_faults]", "NTRACE_FAULT=file:0", one_core);
+}
