@@ -34,7 +34,8 @@
 #include <stdbool.h>
 
 #define INSPECT_END_GRACE_MS 5000u
-#define INSPECT_END_AGAIN_MS 200u /* a SIGINT so long after the first one is the user's second Ctrl-C */
+#define INSPECT_END_AGAIN_MS \
+	200u /* a SIGINT so long after the first one is the user's second Ctrl-C */
 
 enum inspect_end_ask { INSPECT_END_NONE, INSPECT_END_FLUSH, INSPECT_END_FINISH };
 
