@@ -121,6 +121,15 @@ static int ends_stop(void)
 	return 0;
 }
 
+/* By a signal that comes before the stop is over. */
+static int ends_stop_and_wait(void)
+{
+	(void)ends_stop();
+	while (pause() < 0)
+		;
+	return 1;
+}
+
 static void note(int number)
 {
 	told_to_end = number;
@@ -180,6 +189,7 @@ static const struct {
 	{"segv", ends_segv, NULL},
 	{"working", ends_working, NULL},
 	{"stop", ends_stop, NULL},
+	{"stop-wait", ends_stop_and_wait, NULL},
 	{"told", ends_told, note},
 	{"exit-in-handler", ends_working, exit_in_handler},
 	{"atexit", ends_atexit, NULL},
