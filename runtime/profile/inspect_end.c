@@ -54,8 +54,8 @@ static struct {
 	_Atomic bool armed;	  /* a thread answers */
 	_Atomic uint32_t holders; /* threads between hold and release */
 	_Atomic uint32_t asked, taken, flushed;
-	_Atomic bool finish_asked, finished;
-	_Atomic bool poked;	   /* the eventfd was written to */
+	_Atomic bool finish_asked, finishing, finished; /* finishing: the thread has taken it */
+	_Atomic bool poked;				/* the eventfd was written to */
 	_Atomic uint32_t changes;  /* moves when a waiting handler shall look again */
 	_Atomic uint64_t first_ns; /* when the first signal that ends the process came; 0: none */
 } end;
@@ -119,15 +119,23 @@ static bool is_flushed(uint32_t ticket)
 
 static bool is_finished(void)
 {
-	return atomic_load(&end.holders) == 0 &&
+	return atomic_load(&end.holders) == 0 && !atomic_load(&end.finishing) &&
 	       (!atomic_load(&end.armed) || atomic_load(&end.finished));
+}
+
+/* Nothing to wait for, nobody to ask. */
+static bool is_idle(void)
+{
+	return !atomic_load(&end.armed) && atomic_load(&end.holders) == 0 &&
+	       !atomic_load(&end.finishing);
 }
 
 /* Is this, at that distance from the first signal, one that does not wait any more? */
 static bool is_enough(int number, uint64_t first, uint64_t now)
 {
-	return now - first >=
-	       (number == SIGINT ? INSPECT_END_AGAIN_MS : INSPECT_END_GRACE_MS) * NS_PER_MS;
+	const uint64_t ms = number == SIGINT ? INSPECT_END_AGAIN_MS : INSPECT_END_GRACE_MS;
+
+	return now >= first + ms * NS_PER_MS;
 }
 
 /* The time of the first signal that ends the process. */
@@ -201,7 +209,7 @@ static bool save_before(int number, bool ends)
 	const uint64_t now = now_ns(), first = ends ? first_signal(now) : now;
 	bool armed = atomic_load(&end.armed);
 
-	if (!armed && (!ends || atomic_load(&end.holders) == 0)) {
+	if (ends ? is_idle() : !armed) {
 		atomic_store(&end.first_ns, 0);
 		return false;
 	}
@@ -336,6 +344,7 @@ static void forget_parent(void)
 	atomic_store(&end.armed, false);
 	atomic_store(&end.holders, 0);
 	atomic_store(&end.poked, false);
+	atomic_store(&end.finishing, false);
 	atomic_store(&end.taken, atomic_load(&end.asked));
 	atomic_store(&end.first_ns, 0);
 }
@@ -432,14 +441,18 @@ enum inspect_end_ask inspect_end_asked(void)
 	if (asked == atomic_load(&end.taken))
 		return INSPECT_END_NONE;
 	atomic_store(&end.taken, asked);
-	return atomic_load(&end.finish_asked) ? INSPECT_END_FINISH : INSPECT_END_FLUSH;
+	if (!atomic_load(&end.finish_asked))
+		return INSPECT_END_FLUSH;
+	atomic_store(&end.finishing, true); /* before the session is disarmed by who ends it */
+	return INSPECT_END_FINISH;
 }
 
 void inspect_end_answer(enum inspect_end_ask done)
 {
-	if (done == INSPECT_END_FINISH)
+	if (done == INSPECT_END_FINISH) {
 		atomic_store(&end.finished, true);
-	else
+		atomic_store(&end.finishing, false);
+	} else
 		atomic_store(&end.flushed, atomic_load(&end.taken));
 	change();
 }

@@ -23,7 +23,7 @@
  * installs after us is its own affair: no other handler is ever replaced twice.  There is none for SIGSEGV and its
  * like: what they interrupt is broken, and the recording is on the disk up to the last 100 ms anyway.
  *
- * The order for callers: open; hold; begin; arm; release ... hold; disarm; stop; release.
+ * The order for callers: open; hold; lock; begin; arm; unlock; release ... hold; lock; disarm; stop; unlock; release.
  *
  * Source: seed 001 section 5, facts of libnrt 2.31 section 7.5 (SIGINT and SIGTERM since 2.29, and the message); what
  * makes it safe is ours.
@@ -49,8 +49,8 @@ int inspect_end_open(void);
 void inspect_end_arm(int pid);
 void inspect_end_disarm(void);
 
-/* Around begin and stop, in the thread that does it: hold after its lock is taken, release after it is given
- * back.  release may not return: it delivers the signal that waited.  Not nested. */
+/* Around begin and stop, in the thread that does it, outside of its lock.  release may not return: it delivers the
+ * signal that waited.  Not nested.  Not for who ends the session in its own thread, when that is asked to. */
 void inspect_end_hold(void);
 void inspect_end_release(void);
 

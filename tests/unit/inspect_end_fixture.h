@@ -104,6 +104,8 @@ static inline void *answer(void *arg)
 		if (what == INSPECT_END_FINISH) /* its session is over, and so is it */
 			break;
 	}
+	inspect_end_disarm(); /* as who ends the session begins with it */
+	(void)poll(NULL, 0, 20);
 	atomic_fetch_add(&seen->finishes, 1);
 	inspect_end_answer(INSPECT_END_FINISH);
 	return arg;

@@ -121,6 +121,16 @@ static int ends_stop(void)
 	return 0;
 }
 
+/* One session after the other, until a signal comes. */
+static int ends_in_sessions(void)
+{
+	while (execute())
+		if (failed("nrt_inspect_stop", nrt_inspect_stop()) ||
+			failed("nrt_inspect_begin", nrt_inspect_begin()))
+			return 1;
+	return 1;
+}
+
 /* By a signal that comes before the stop is over. */
 static int ends_stop_and_wait(void)
 {
@@ -190,6 +200,7 @@ static const struct {
 	{"working", ends_working, NULL},
 	{"stop", ends_stop, NULL},
 	{"stop-wait", ends_stop_and_wait, NULL},
+	{"sessions", ends_in_sessions, NULL},
 	{"told", ends_told, note},
 	{"exit-in-handler", ends_working, exit_in_handler},
 	{"atexit", ends_atexit, NULL},
