@@ -71,6 +71,7 @@ static void *take_interrupt(void *arg)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	atomic_store(&seen->other, (int)syscall(SYS_gettid));
 	atomic_store(&seen->flag, true);
 	for (;;)
 		pause();
@@ -94,7 +95,7 @@ static void twice_in_threads(void)
 	child = fork();
 	if (child == 0) {
 		nanosleep(&later, NULL);
-		kill(self, SIGINT);
+		syscall(SYS_tgkill, self, seen->other, SIGINT);
 		_exit(0);
 	}
 	raise(SIGTERM);
