@@ -15,6 +15,7 @@
 
 #include "tests/shim/shim.h"
 #include "tests/unit/inspect_leaf.h"
+#include "tests/unit/sys_trace_capture.h"
 #include "tests/workloads/inspect_ends.h"
 
 #define MAX_SESSIONS 4096
@@ -178,7 +179,7 @@ static int in_storm(void *arg)
 	WANT(enter(p) == 0);
 	WANT_STATUS(init(), 0);
 	WANT(job_open(&(struct job){0}, ADD_MODEL, 1) == 0);
-	WANT_STATUS(lib.nrt_sys_trace_start(NULL), 0);
+	WANT_STATUS(start(NULL), 0);
 	WANT(pthread_create(&beside, NULL, works_beside, storm) == 0);
 	sender = send_signals();
 	WANT(sender > 0);
