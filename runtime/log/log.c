@@ -8,6 +8,7 @@
 #include "runtime/log/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -137,8 +138,6 @@ void log_configure(void)
 
 static int level_of(const char *tag)
 {
-	if (atomic_load(&tags[0].level) == UNSET)
-		log_configure();
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		if (!strcmp(tags[i].tag, tag))
 			return atomic_load(&tags[i].level);
@@ -175,9 +174,25 @@ size_t log_prefix(char *buf, size_t size, uint64_t unix_ns, int pid, int tid, en
 	return (size_t)n < size ? (size_t)n : size - 1;
 }
 
+static int descriptor_of(enum log_level level)
+{
+	return level == LOG_LEVEL_ERROR ? STDERR_FILENO : STDOUT_FILENO;
+}
+
+/* An environment that nobody has read yet is not read in a handler: UNSET shows nothing. */
+void log_from_handler(enum log_level level, const char *tag, const char *text, size_t len)
+{
+	struct pollfd fd = {.fd = descriptor_of(level), .events = POLLOUT};
+	int saved = errno;
+
+	if ((int)level <= level_of(tag) && poll(&fd, 1, 0) == 1 && fd.revents == POLLOUT)
+		write_line(fd.fd, text, len);
+	errno = saved;
+}
+
 void log_write(enum log_level level, const char *tag, const char *func, const char *format, ...)
 {
-	int fd = level == LOG_LEVEL_ERROR ? STDERR_FILENO : STDOUT_FILENO;
+	int fd = descriptor_of(level);
 	const char *colour = level == LOG_LEVEL_ERROR  ? "\033[91m"
 			     : level == LOG_LEVEL_WARN ? "\033[95m"
 						       : "";
@@ -187,6 +202,8 @@ void log_write(enum log_level level, const char *tag, const char *func, const ch
 	va_list ap;
 	int n;
 
+	if (atomic_load(&tags[0].level) == UNSET)
+		log_configure();
 	if ((int)level > level_of(tag))
 		return;
 	if (*colour && !isatty(fd))

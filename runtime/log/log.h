@@ -29,6 +29,10 @@ void log_configure(void);
 void log_write(enum log_level level, const char *tag, const char *func, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* The same in a signal handler: the text as it is, with its line feed, when the level is shown and the write cannot
+ * wait.  Async-signal-safe; errno stays. */
+void log_from_handler(enum log_level level, const char *tag, const char *text, size_t len);
+
 /* The text of a line without its end, for log_write and its test: at most size bytes with NUL.  Returns
  * its length.  unix_ns: epoch ns, shown as UTC. */
 size_t log_prefix(char *buf, size_t size, uint64_t unix_ns, int pid, int tid, enum log_level level,

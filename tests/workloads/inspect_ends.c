@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inspect_ends.c - a program with an inspect session (of its environment) that ends in a way of many.
+ *
+ *	inspect_ends --end WAY [--page FILE] [--executions N] [--pause-us N] [--wait 1]
+ *
+ * It executes a small model N (20) times, tells it in FILE (inspect_ends.h), waits with --wait until the test has done
+ * something, executes N times again then, and ends.  The ways are in a table below.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <nrt/nrt_experimental.h>
+#include <nrt/nrt_profile.h>
+
+#include "tests/workloads/inspect_ends.h"
+#include "tests/workloads/workload.h"
+
+#define MODEL                                                                \
+	"ntrace-model 1\nname adder\ninput a float32 8\ninput b float32 8\n" \
+	"output c float32 8\nstep PE 20us add a b c\n"
+#define BYTES 32u
+
+static const char *way, *page_file;
+static unsigned executions = 20, pause_us, waits;
+static struct ends_page *page;
+static struct {
+	nrt_model_t *model;
+	nrt_tensor_set_t *in, *out;
+	nrt_tensor_t *a, *b, *c;
+} job;
+static volatile sig_atomic_t told_to_end;
+static bool runs_late;
+
+static uint64_t boot_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static bool execute(void)
+{
+	uint32_t count = atomic_load(&page->count);
+
+	if (failed("nrt_execute", nrt_execute(job.model, job.in, job.out)))
+		return false;
+	page->ended_ns[count % ENDS_MAX] = boot_ns();
+	atomic_store(&page->count, count + 1);
+	if (pause_us)
+		usleep(pause_us);
+	return true;
+}
+
+static bool execute_some(void)
+{
+	for (unsigned i = 0; i < executions; i++)
+		if (!execute())
+			return false;
+	return true;
+}
+
+/* ---- the ways ----------------------------------------------------------------------------- */
+
+static int ends_return(void)
+{
+	return 0;
+}
+
+static int ends_close(void)
+{
+	nrt_close();
+	return 0;
+}
+
+static int ends_exit(void)
+{
+	exit(3);
+}
+
+static int ends_at_once(void)
+{
+	_exit(4);
+}
+
+static int ends_exec(void)
+{
+	execl("/bin/sh", "sh", "-c", "exit 6", (char *)NULL);
+	return 1;
+}
+
+static int ends_abort(void)
+{
+	abort();
+}
+
+static int ends_segv(void)
+{
+	raise(SIGSEGV);
+	return 1;
+}
+
+/* By a signal of the test. */
+static int ends_working(void)
+{
+	while (execute())
+		;
+	return 1;
+}
+
+static int ends_stop(void)
+{
+	atomic_store(&page->stage, ENDS_STOPPING);
+	atomic_store(&page->stop_status, (int)nrt_inspect_stop());
+	atomic_store(&page->stage, ENDS_STOPPED);
+	return 0;
+}
+
+/* One session after the other, until a signal comes. */
+static int ends_in_sessions(void)
+{
+	while (execute())
+		if (failed("nrt_inspect_stop", nrt_inspect_stop()) ||
+			failed("nrt_inspect_begin", nrt_inspect_begin()))
+			return 1;
+	return 1;
+}
+
+/* By a signal that comes before the stop is over. */
+static int ends_stop_and_wait(void)
+{
+	(void)ends_stop();
+	while (pause() < 0)
+		;
+	return 1;
+}
+
+static void note(int number)
+{
+	told_to_end = number;
+}
+
+/* As servers do. */
+static int ends_told(void)
+{
+	while (!told_to_end)
+		if (!execute())
+			return 1;
+	nrt_close();
+	return 7;
+}
+
+static void exit_in_handler(int number)
+{
+	(void)number;
+	exit(5);
+}
+
+static void close_and_exit(void)
+{
+	nrt_close();
+}
+
+static int ends_atexit(void)
+{
+	atexit(close_and_exit);
+	return 0;
+}
+
+static int ends_late(void)
+{
+	runs_late = true;
+	return 0;
+}
+
+/* A program's destructors run before the library's. */
+__attribute__((destructor)) static void late(void)
+{
+	if (runs_late)
+		(void)execute_some();
+}
+
+static const struct {
+	const char *name;
+	int (*end)(void);
+	void (*handler)(int); /* of SIGTERM, from before nrt_init */
+} ways[] = {
+	{"return", ends_return, NULL},
+	{"close", ends_close, NULL},
+	{"exit", ends_exit, NULL},
+	{"_exit", ends_at_once, NULL},
+	{"exec", ends_exec, NULL},
+	{"abort", ends_abort, NULL},
+	{"segv", ends_segv, NULL},
+	{"working", ends_working, NULL},
+	{"stop", ends_stop, NULL},
+	{"stop-wait", ends_stop_and_wait, NULL},
+	{"sessions", ends_in_sessions, NULL},
+	{"told", ends_told, note},
+	{"exit-in-handler", ends_working, exit_in_handler},
+	{"atexit", ends_atexit, NULL},
+	{"late", ends_late, NULL},
+};
+#define WAYS (sizeof(ways) / sizeof(ways[0]))
+
+/* ---- the work ----------------------------------------------------------------------------- */
+
+static bool prepare(void)
+{
+	return init_cores(1) &&
+	       !failed("nrt_load", nrt_load(MODEL, strlen(MODEL), 0, -1, &job.model)) &&
+	       !failed("nrt_allocate_tensor_set", nrt_allocate_tensor_set(&job.in)) &&
+	       !failed("nrt_allocate_tensor_set", nrt_allocate_tensor_set(&job.out)) &&
+	       tensor_for(job.in, 0, "a", BYTES, &job.a) &&
+	       tensor_for(job.in, 0, "b", BYTES, &job.b) &&
+	       tensor_for(job.out, 0, "c", BYTES, &job.c);
+}
+
+static bool open_page(void)
+{
+	int fd = page_file ? open(page_file, O_RDWR | O_CREAT | O_CLOEXEC, 0600)
+			   : memfd_create("page", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, sizeof(*page)) < 0)
+		return false;
+	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return page != MAP_FAILED;
+}
+
+static bool work(void)
+{
+	if (!prepare() || !execute_some())
+		return false;
+	atomic_store(&page->stage, ENDS_READY);
+	while (waits && atomic_load(&page->stage) != ENDS_GOES_ON)
+		(void)poll(NULL, 0, 1);
+	return !waits || execute_some();
+}
+
+static const struct workload_option options[] = {
+	TEXT_OPTION("--end", way),
+	TEXT_OPTION("--page", page_file),
+	NUMBER_OPTION("--executions", executions, ENDS_MAX / 2),
+	NUMBER_OPTION("--pause-us", pause_us, 1000000),
+	NUMBER_OPTION("--wait", waits, 1),
+	{.name = NULL},
+};
+
+int main(int argc, char **argv)
+{
+	size_t i = 0;
+
+	if (!workload_options(argc, argv, options) || !way)
+		return 2;
+	while (i < WAYS && strcmp(ways[i].name, way) != 0)
+		i++;
+	if (i == WAYS || !open_page())
+		return 2;
+	if (ways[i].handler)
+		signal(SIGTERM, ways[i].handler);
+	if (!work())
+		return 1;
+	atomic_store(&page->end_ns, boot_ns());
+	return ways[i].end();
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inspect_ends.h - what a program that ends in some way tells the test that looks at what it left: a page of
+ * shared memory, which the end does not touch.
+ */
+#ifndef NTRACE_TESTS_INSPECT_ENDS_H
+#define NTRACE_TESTS_INSPECT_ENDS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define ENDS_MAX 65536u
+
+enum ends_stage {
+	ENDS_BEGINS,
+	ENDS_READY,    /* the executions that were asked for are done */
+	ENDS_GOES_ON,  /* set by the test, for --wait */
+	ENDS_STOPPING, /* nrt_inspect_stop is the next call */
+	ENDS_STOPPED,
+};
+
+struct ends_page {
+	_Atomic uint32_t stage;
+	_Atomic uint32_t count;	     /* executions that have ended */
+	_Atomic int32_t stop_status; /* of nrt_inspect_stop */
+	_Atomic uint64_t end_ns;     /* the end begins; CLOCK_BOOTTIME, as the next */
+	uint64_t ended_ns[ENDS_MAX]; /* of each execution */
+};
+
+#endif
