@@ -34,8 +34,7 @@ struct inspect_device_wish {
 	nrt_inspect_device_profile_mode_t mode; /* counts when `enabled` */
 	const bool *
 		nc; /* TRACE_MAX_NC: which cores; NULL: all.  Of the process's, the others don't count */
-	const struct inspect_dir
-		*dir; /* until inspect_device_end; a null directory: no profiles are made */
+	struct inspect_dir *dir; /* until inspect_device_end; a null one: there are no profiles */
 	bool on_fail; /* profiles of executions that fail are kept, at once (inspect_dir_keep) */
 	bool enabled; /* false: those only */
 	/* A file is in dir->path; type: "ntff" or "neff".  Its result is not looked at.  May be NULL. */
