@@ -265,7 +265,7 @@ static int store_new(struct profile *p, const char *name, char **ret_path)
 			*ret_path = NULL;
 			return -ENOMEM;
 		}
-		rc = profile_store(p, *ret_path);
+		rc = profile_store(p, *ret_path, NULL);
 	}
 	return rc;
 }

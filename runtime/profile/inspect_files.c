@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "runtime/base/file.h"
 #include "runtime/exec/model_text.h"
@@ -122,8 +121,8 @@ static void put_profile(
 	struct inspect_files *f, const char *call, struct profile *p, const char *name)
 {
 	_cleanup_free_ char *path = path_of(f, name);
-	struct stat st = {0};
-	int rc = path ? profile_store(p, path) : -ENOMEM;
+	uint64_t bytes = 0;
+	int rc = path ? profile_store(p, path, &bytes) : -ENOMEM;
 
 	if (rc < 0) {
 		(void)profile_say_refused(call, path ? path : name, rc);
@@ -132,8 +131,7 @@ static void put_profile(
 	if (p->info.partial)
 		log_write(LOG_LEVEL_WARN, TAG, call,
 			"The device profile %s is not whole; it says what it lacks", name);
-	(void)stat(path, &st);
-	add(f, call, name, "ntff", (uint64_t)st.st_size);
+	add(f, call, name, "ntff", bytes);
 }
 
 void inspect_files_put(

@@ -112,7 +112,7 @@ static int store(struct profile *p, uint32_t nc)
 			    number) < 0)
 			return -ENOMEM;
 		p->info.session_id = number;
-		rc = profile_store(p, path);
+		rc = profile_store(p, path, NULL);
 		free(path);
 	}
 	return rc;

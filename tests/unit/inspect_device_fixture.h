@@ -29,7 +29,7 @@ static inline int inspected_added(void *ctx, const char *name, const char *type,
 	struct stat st;
 
 	snprintf(path, sizeof(path), "%s/%s", s->dir->path, name);
-	if (stat(path, &st) < 0 || (uint64_t)st.st_size != bytes)
+	if (stat(path, &st) < 0 ? errno == ENOENT : (uint64_t)st.st_size != bytes)
 		return -1; /* and is not counted */
 	s->ntffs += !strcmp(type, "ntff");
 	s->neffs += !strcmp(type, "neff");

@@ -287,12 +287,14 @@ static int each_fault(const struct faults *f, const struct fault_kind *kind, boo
 		after = belongings_now();
 		WANT(belongings_equal(&before, &after));
 	}
-	WANT(!happened && n > 2);
+	WANT(!happened && (n > 2 || in_begin)); /* a begin may have nothing to do */
 	return 0;
 }
 
 static int all_faults(const struct place *p, const struct faults *f)
 {
+	int out = dup(1);
+
 	setenv("NEURON_RT_PROFILE_BUF_INSTRUCTION_MB", "1", 1);
 	WANT(enter_linked(p, NULL) == 0);
 	WANT_STATUS(init(), 0);
@@ -303,6 +305,7 @@ static int all_faults(const struct place *p, const struct faults *f)
 			WANT(each_fault(f, &fault_kinds[k], in_begin) == 0);
 	lib.nrt_close();
 	WANT(leaks() == 0);
+	WANT(dup2(out, 1) == 1 && close(out) == 0);
 	return 0;
 }
 

@@ -189,8 +189,11 @@ static int one_core_cannot(void *arg)
 
 	WANT(inspected_enter(arg) == 0);
 	WANT(job_open(&j[0], ADD_MODEL, 0) == 0 && job_open(&j[1], ADD_MODEL, 1) == 0);
+	WANT_STATUS(inspected_open(&s, false), 0);
 	before = belongings_now();
-	WANT_STATUS(inspected_begin(&s, MODE(SESSION), false), NRT_HW_ERROR); /* of core 1 */
+	WANT_STATUS(inspected_start(&s,
+			    (struct inspect_device_wish){.mode = MODE(SESSION), .enabled = true}),
+		NRT_HW_ERROR); /* of core 1 */
 	WANT(said(arg, "Profile ring"));
 	after = belongings_now();
 	WANT(belongings_equal(&before, &after) && !is_collected(0) && !is_collected(1));
