@@ -34,6 +34,8 @@ static struct core {
 	struct core_profile all;
 	struct inspect_runs runs;
 	uint64_t next_number; /* of its profiles */
+	struct profile
+		*left; /* by an end that may not wait, which frees nothing: memory may be locked */
 } cores[PROFILE_MAX_CORES] = {
 	[0 ... PROFILE_MAX_CORES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER},
 };
@@ -69,6 +71,8 @@ bool inspect_device_has_failed(void)
 static void drop_core(struct core *c, uint32_t nc)
 {
 	c->wants = 0;
+	profile_free(c->left);
+	c->left = NULL;
 	core_profile_drop(&c->all, nc);
 	inspect_runs_drop(&c->runs, nc);
 }
@@ -176,6 +180,7 @@ NRT_STATUS inspect_device_begin(const char *call, const struct inspect_device_wi
 	status = begin_cores(w, wants);
 	session.on = !status;
 	if (session.on) {
+		inspect_files_done(&session.files);
 		session.files =
 			(struct inspect_files){.dir = w->dir, .added = w->added, .ctx = w->ctx};
 		atomic_store(&inspect_device_gate, wants);
@@ -186,18 +191,18 @@ NRT_STATUS inspect_device_begin(const char *call, const struct inspect_device_wi
 
 /* ---- writing; with the session's lock ------------------------------------------------------ */
 
-/* What runs have left.  keep: frees nothing, for memory may be locked. */
-static void write_taken(const char *call, struct inspect_taken *t, bool keep)
+/* What runs have left. */
+static void write_taken(const char *call, struct inspect_taken *taken)
 {
-	while (t) {
-		struct profile *p = NULL;
+	for (struct inspect_taken *t = taken; t; t = t->next)
+		if (profile_build(call, &t->wish, &t->harvest, &t->profile) == NRT_SUCCESS)
+			inspect_files_put(&session.files, call, t->profile, t->name);
+}
 
-		if (profile_build(call, &t->wish, &t->harvest, &p) == NRT_SUCCESS)
-			inspect_files_put(&session.files, call, p, t->name);
-		if (!keep)
-			profile_free(p);
-		t = keep ? t->next : inspect_taken_free(t);
-	}
+static void free_taken(struct inspect_taken *t)
+{
+	while (t)
+		t = inspect_taken_free(t);
 }
 
 static void write_all(const char *call, struct profile *p, uint32_t nc, uint64_t number)
@@ -213,17 +218,8 @@ static void write_all(const char *call, struct profile *p, uint32_t nc, uint64_t
 
 struct ending {
 	const char *call;
-	bool may_wait;
-	struct boot_ns until; /* when it may not */
+	struct boot_ns until; /* when it may not wait */
 };
-
-static bool take_lock(const struct ending *e, pthread_mutex_t *lock)
-{
-	if (!e->may_wait)
-		return lock_within(lock, e->until);
-	pthread_mutex_lock(lock);
-	return true;
-}
 
 /* Does the core have something that could be written? */
 static bool is_begun(const struct core *c)
@@ -233,72 +229,85 @@ static bool is_begun(const struct core *c)
 
 static bool is_free(const struct ending *e, const struct core *c, uint32_t nc)
 {
-	return e->may_wait ||
-	       (profile_core_is_free(nc, e->until) &&
-		       (!c->all.cursor || collector_is_free(c->all.cursor, e->until)));
-}
-
-static void say_skipped(const struct ending *e, uint32_t nc)
-{
-	log_write(LOG_LEVEL_ERROR, TAG, e->call,
-		"The device profile of NC %u is lost: a thread that was interrupted works on it",
-		nc);
+	return profile_core_is_free(nc, e->until) &&
+	       (!c->all.cursor || collector_is_free(c->all.cursor, e->until));
 }
 
 /* Under the core's lock. */
-static void collect_core(const struct ending *e, struct core *c, uint32_t nc, struct profile **ret,
-	struct inspect_taken **ret_taken)
+static struct profile *take_all(const struct ending *e, struct core *c, uint32_t nc)
 {
-	NRT_STATUS status = core_profile_take(e->call, &c->all, nc, c->next_number, ret);
+	struct profile *p;
+	NRT_STATUS status = core_profile_take(e->call, &c->all, nc, c->next_number, &p);
 
-	c->next_number += *ret != NULL;
 	if (status)
 		log_write(LOG_LEVEL_ERROR, TAG, e->call,
 			"Failed to stop device profile session on NC %u", nc);
 	if (c->runs.armed)
 		log_write(LOG_LEVEL_WARN, TAG, e->call,
 			"An execution on NC %u has not ended: no device profile of it", nc);
-	*ret_taken = inspect_runs_take(&c->runs);
-	if (e->may_wait)
-		drop_core(c, nc);
+	return p;
+}
+
+static void write_core(const struct ending *e, struct profile *p, uint32_t nc, uint64_t number,
+	struct inspect_taken *taken)
+{
+	if (p)
+		write_all(e->call, p, nc, number);
+	write_taken(e->call, taken);
 }
 
 static void end_core(const struct ending *e, uint32_t nc)
 {
 	struct core *c = &cores[nc];
-	struct inspect_taken *taken = NULL;
-	struct profile *p = NULL;
+	struct inspect_taken *taken;
+	struct profile *p;
 	uint64_t number;
 
-	if (!take_lock(e, &c->lock)) {
-		say_skipped(e, nc);
-		return;
-	}
+	pthread_mutex_lock(&c->lock);
 	number = c->next_number;
-	if (is_begun(c) && !is_free(e, c, nc))
-		say_skipped(e, nc);
-	else
-		collect_core(e, c, nc, &p, &taken);
+	p = take_all(e, c, nc);
+	c->next_number += p != NULL;
+	taken = inspect_runs_take(&c->runs);
+	drop_core(c, nc);
 	pthread_mutex_unlock(&c->lock);
-	if (p)
-		write_all(e->call, p, nc, number);
-	write_taken(e->call, taken, !e->may_wait);
-	if (e->may_wait)
-		profile_free(p);
+	write_core(e, p, nc, number, taken);
+	profile_free(p);
+	free_taken(taken);
+}
+
+/* The same when the process is about to die. */
+static void end_core_now(const struct ending *e, uint32_t nc)
+{
+	struct core *c = &cores[nc];
+	bool locked = lock_within(&c->lock, e->until);
+
+	if (!locked || (is_begun(c) && !is_free(e, c, nc))) {
+		log_write(LOG_LEVEL_ERROR, TAG, e->call,
+			"The device profile of NC %u is lost: a thread that was interrupted works "
+			"on it",
+			nc);
+	} else {
+		c->left = take_all(e, c, nc);
+		write_core(e, c->left, nc, c->next_number, c->runs.taken);
+	}
+	if (locked)
+		pthread_mutex_unlock(&c->lock);
 }
 
 void inspect_device_end(const char *call, bool may_wait)
 {
-	const struct ending e = {call, may_wait, {clock_boot().ns + PATIENCE_NS}};
+	const struct ending e = {call, {clock_boot().ns + PATIENCE_NS}};
 
 	atomic_store(&inspect_device_gate, 0);
-	if (!take_lock(&e, &session.lock)) {
+	if (may_wait) {
+		pthread_mutex_lock(&session.lock);
+	} else if (!lock_within(&session.lock, e.until)) {
 		log_write(LOG_LEVEL_ERROR, TAG, call,
 			"Device profiles are lost: a thread that was interrupted writes one");
 		return;
 	}
 	for (uint32_t nc = 0; session.on && nc < core_count(); nc++)
-		end_core(&e, nc);
+		(may_wait ? end_core : end_core_now)(&e, nc);
 	session.on = false;
 	if (may_wait)
 		inspect_files_done(&session.files);
@@ -395,6 +404,7 @@ void inspect_device_after_run(struct nrt_model *m)
 	pthread_mutex_lock(&c->lock);
 	taken = inspect_runs_take(&c->runs);
 	pthread_mutex_unlock(&c->lock);
-	write_taken("nrt_execute", taken, false);
+	write_taken("nrt_execute", taken);
 	pthread_mutex_unlock(&session.lock);
+	free_taken(taken);
 }

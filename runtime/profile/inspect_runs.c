@@ -177,6 +177,7 @@ struct inspect_taken *inspect_taken_free(struct inspect_taken *t)
 {
 	struct inspect_taken *next = t->next;
 
+	profile_free(t->profile);
 	profile_harvest_drop(&t->harvest);
 	profile_node_put(t->wish.node);
 	free(t);

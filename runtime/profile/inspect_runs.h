@@ -26,6 +26,7 @@ struct inspect_taken {
 	struct inspect_taken *next;
 	struct profile_harvest harvest;
 	struct profile_wish wish; /* with a reference to the node */
+	struct profile *profile;  /* that was built of it; NULL: none yet */
 	char name[INSPECT_FILE_BYTES];
 };
 
