@@ -142,8 +142,9 @@ static NRT_STATUS run_on_core(struct execution *e)
 	e->id = atomic_fetch_add(&last_exec_id, 1) + 1;
 	profile_run_begins(e->model);
 	status = execution_run(e);
-	profile_run_ended(e->model);
+	profile_run_ended(e->model, status);
 	pthread_mutex_unlock(lock);
+	profile_after_run(e->model);
 	return status;
 }
 

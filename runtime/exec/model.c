@@ -14,11 +14,13 @@
 #include <xxhash.h>
 
 #include "runtime/device/simulate.h"
+#include "runtime/exec/model_text.h"
 #include "runtime/exec/ring_memory.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/collector.h"
 #include "runtime/profile/exec_trace.h"
+#include "runtime/profile/inspect_device.h"
 #include "runtime/profile/profile.h"
 #include "runtime/profile/recorded.h"
 #include "runtime/trace/payload.h"
@@ -52,6 +54,7 @@ static void model_destroy(struct object *o)
 	if (m->number)
 		atomic_fetch_sub(&m->core->models, 1);
 	profile_node_put(m->node);
+	model_text_put(m->text);
 	free(m->temps);
 	model_desc_free(&m->desc);
 	free(m);
@@ -219,12 +222,14 @@ static uint64_t group_of(const struct load *l)
 		l->bytes, l->size, l->ranks > 1 ? XXH3_64bits(root, strlen(root)) : 0);
 }
 
-static void take_digest(struct nrt_model *m, const struct load *l)
+static bool take_text(struct nrt_model *m, const struct load *l)
 {
 	XXH128_hash_t digest = XXH3_128bits(l->bytes, l->size);
 
 	m->digest[0] = digest.high64;
 	m->digest[1] = digest.low64;
+	m->text = model_text_get(l->bytes, l->size, m->digest);
+	return m->text != NULL;
 }
 
 static NRT_STATUS check_ranks(const struct nrt_model *m)
@@ -250,10 +255,11 @@ static NRT_STATUS load_on(uint32_t nc, const struct load *l, struct nrt_model **
 		.rank = l->rank,
 		.ranks = l->ranks,
 		.group = group_of(l)};
-	take_digest(m, l);
 	status = parse(l->bytes, l->size, &m->desc);
 	if (!status)
 		status = check_ranks(m);
+	if (!status && !take_text(m, l))
+		status = NRT_RESOURCE;
 	if (!status) {
 		m->id = trace_intern(m->desc.name);
 		m->number = atomic_fetch_add(&last_number, 1) + 1;
@@ -325,6 +331,8 @@ static NRT_STATUS begin_load(const struct load *l, uint32_t *ret_nc)
 		trace_core_touch(*ret_nc);
 	if (!status)
 		recorded_load(*ret_nc);
+	if (!status)
+		inspect_device_load(*ret_nc);
 	return status;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/exec/model_format.h"
 #include "runtime/exec/object.h"
 
+struct model_text;
 struct profile_node;
 
 struct nrt_model {
@@ -16,6 +17,7 @@ struct nrt_model {
 	uint64_t id;	    /* of its name (trace_intern): in events */
 	uint64_t number;    /* of this load, from 1: which program a queue runs */
 	uint64_t digest[2]; /* of its text */
+	struct model_text *text;
 	struct profile_node
 		*node; /* what profiles say of it; NULL = not asked for yet.  profile.h */
 	uint32_t nc;

@@ -22,6 +22,7 @@
 #include <nrt/nrt_status.h>
 
 #include "proto/notification.h"
+#include "runtime/base/clock.h"
 #include "runtime/profile/notification_types.h"
 
 struct device_core;
@@ -107,6 +108,9 @@ void collector_unsubscribe(struct collector_cursor *c);
  * then.  Spans are not copied: what *ret has counts as kept until collector_data_free.  NRT_RESOURCE: no memory, and the
  * cursor has not moved. */
 NRT_STATUS collector_read(struct collector_cursor *c, struct collector_data *ret);
+
+/* Can all that collector_read needs be had until then?  lock_within.h. */
+bool collector_is_free(struct collector_cursor *c, struct boot_ns until);
 
 /* Passes over everything until now. */
 void collector_skip(struct collector_cursor *c);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/lock_within.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/collector_parts.h"
 
@@ -103,6 +104,16 @@ struct collector_core *collector_cursor_free(struct collector_cursor *cursor)
 	core_leave(&cursor->at);
 	free(cursor);
 	return c;
+}
+
+bool collector_is_free(struct collector_cursor *cursor, struct boot_ns until)
+{
+	struct collector_core *c = cursor->core;
+
+	for (uint32_t i = 0; i < row_count(c); i++)
+		if (!lock_is_free(&ring_of(c, i)->lock, until))
+			return false;
+	return lock_is_free(&c->lock, until);
 }
 
 void collector_skip(struct collector_cursor *cursor)

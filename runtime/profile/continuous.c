@@ -26,6 +26,7 @@
 #include "runtime/base/file.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/inspect_config.h"
+#include "runtime/profile/inspect_device.h"
 #include "runtime/profile/serialize.h"
 
 #define TAG "NRT"
@@ -58,25 +59,17 @@ bool continuous_is_enabled(void)
 
 static void unsubscribe(struct core *c, uint32_t nc)
 {
-	bool held = c->cursors[0] != NULL;
-
-	for (unsigned i = 0; i < 2; i++) {
-		collector_unsubscribe(c->cursors[i]);
-		c->cursors[i] = NULL;
-	}
+	for (unsigned i = 0; i < 2; i++)
+		profile_unsubscribe(nc, &c->cursors[i]);
 	c->running = c->refused = false;
-	if (held)
-		profile_release(nc);
 }
 
 static void subscribe(struct core *c, uint32_t nc)
 {
-	NRT_STATUS status = collector_subscribe(nc, &c->cursors[0]);
+	NRT_STATUS status = profile_subscribe(nc, &c->cursors[0]);
 
-	if (!status) {
-		profile_hold(nc);
-		status = collector_subscribe(nc, &c->cursors[1]);
-	}
+	if (!status)
+		status = profile_subscribe(nc, &c->cursors[1]);
 	if (!status)
 		return;
 	log_warn(TAG, "Executions on NC %u are not profiled, status %u", nc, (unsigned)status);
@@ -127,7 +120,7 @@ void continuous_run_ended(const struct nrt_model *m)
 
 /* ---- start and stop ----------------------------------------------------------------------- */
 
-/* Inspections profile devices unless the variable says no; whether one is on does not count, by the message. */
+/* Inspections profile devices unless the variable says no; by the message, whether one is on does not count then. */
 static bool is_inspect_wanted(void)
 {
 	const struct env_row *row = env_row(ENV_ID_NEURON_RT_INSPECT_DEVICE_PROFILE);
@@ -144,7 +137,7 @@ static NRT_STATUS check_start(const nrt_profile_continuous_options_t *options)
 			"No options given (NULL)");
 		return NRT_INVALID;
 	}
-	if (is_inspect_wanted()) {
+	if (inspect_device_is_on() || is_inspect_wanted()) {
 		log_write(LOG_LEVEL_ERROR, TAG, "nrt_profile_continuous_start",
 			"Please disable inspect device profiling to use continuous profiling. "
 			"Unset NEURON_RT_INSPECT_DEVICE_PROFILE or set to 0.");
@@ -272,7 +265,7 @@ static int store_new(struct profile *p, const char *name, char **ret_path)
 			*ret_path = NULL;
 			return -ENOMEM;
 		}
-		rc = profile_store(p, *ret_path);
+		rc = profile_store(p, *ret_path, NULL);
 	}
 	return rc;
 }

@@ -78,12 +78,8 @@ static struct requested *take(const char *filename)
 
 static void end_capture(struct requested *r)
 {
-	if (!r->cursor)
-		return;
-	collector_unsubscribe(r->cursor);
-	r->cursor = NULL;
+	profile_unsubscribe(r->nc, &r->cursor);
 	profile_harvest_drop(&r->harvest);
-	profile_release(r->nc);
 }
 
 static void free_request(struct requested *r)
@@ -99,21 +95,13 @@ static void free_request(struct requested *r)
 
 static NRT_STATUS begin(struct requested *r, struct nrt_model *m, const char *filename)
 {
-	NRT_STATUS status;
-
 	r->nc = m->nc;
 	r->number = m->number;
 	r->filename = strdup(filename);
 	r->node = profile_node_of(m);
 	if (!r->filename || !r->node)
 		return NRT_RESOURCE;
-	profile_hold(m->nc);
-	status = collector_subscribe(m->nc, &r->cursor);
-	if (status) {
-		r->cursor = NULL;
-		profile_release(m->nc);
-	}
-	return status;
+	return profile_subscribe(m->nc, &r->cursor);
 }
 
 static NRT_STATUS say_twice(const char *filename)

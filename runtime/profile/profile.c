@@ -2,7 +2,7 @@
 /*
  * profile.c - which cores are profiled, and the nodes of the models that ran on them.
  *
- * While nobody profiles, an execution pays for three loads of memory that nobody writes.
+ * While nobody profiles, an execution pays for seven loads of three words that nobody writes.
  */
 #include "runtime/profile/profile.h"
 
@@ -11,8 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/lock_within.h"
 #include "runtime/device/simulate.h"
+#include "runtime/exec/model_text.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/collector.h"
+#include "runtime/profile/inspect_device.h"
 
 #define TAG "NRT"
 
@@ -39,6 +43,7 @@ void profile_node_put(struct profile_node *n)
 		return;
 	for (uint32_t p = 0; p < CORES_MAX_SIZE; p++)
 		free(n->parts[p].image);
+	model_text_put(n->text);
 	free(n->lines);
 	free(n);
 }
@@ -82,6 +87,7 @@ static struct profile_node *node_new(const struct nrt_model *m, const char *uuid
 	memcpy(n->name, d->name, sizeof(n->name));
 	memcpy(n->uuid, uuid, sizeof(n->uuid));
 	n->model_id = m->id;
+	n->text = model_text_ref(m->text);
 	n->nc = m->nc;
 	n->step_count = d->step_count;
 	n->collectives = d->collectives;
@@ -210,6 +216,33 @@ void profile_release(uint32_t nc)
 	pthread_mutex_unlock(&c->lock);
 }
 
+bool profile_core_is_free(uint32_t nc, struct boot_ns until)
+{
+	return lock_is_free(&cores[nc].lock, until);
+}
+
+NRT_STATUS profile_subscribe(uint32_t nc, struct collector_cursor **ret)
+{
+	NRT_STATUS status;
+
+	profile_hold(nc);
+	status = collector_subscribe(nc, ret);
+	if (status) {
+		*ret = NULL;
+		profile_release(nc);
+	}
+	return status;
+}
+
+void profile_unsubscribe(uint32_t nc, struct collector_cursor **cursor)
+{
+	if (!*cursor)
+		return;
+	collector_unsubscribe(*cursor);
+	*cursor = NULL;
+	profile_release(nc);
+}
+
 /* ---- hooks -------------------------------------------------------------------------------- */
 
 static bool is_held(uint32_t nc)
@@ -217,10 +250,12 @@ static bool is_held(uint32_t nc)
 	return atomic_load_explicit(&cores[nc].holds, memory_order_relaxed) != 0;
 }
 
-void profile_before_run(const struct nrt_model *m)
+void profile_before_run(struct nrt_model *m)
 {
 	if (continuous_is_enabled())
 		continuous_before_run(m);
+	if (inspect_device_wants_runs())
+		inspect_device_before_run(m);
 }
 
 void profile_run_begins(struct nrt_model *m)
@@ -229,15 +264,25 @@ void profile_run_begins(struct nrt_model *m)
 		return;
 	remember(&cores[m->nc], m);
 	continuous_run_begins(m);
+	if (inspect_device_wants_runs())
+		inspect_device_run_begins(m);
 }
 
 /* Somebody may have come in the middle of it. */
-void profile_run_ended(struct nrt_model *m)
+void profile_run_ended(struct nrt_model *m, NRT_STATUS status)
 {
 	if (!is_held(m->nc))
 		return;
 	remember(&cores[m->nc], m);
 	continuous_run_ended(m);
+	if (inspect_device_wants_runs())
+		inspect_device_run_ended(m, status);
+}
+
+void profile_after_run(struct nrt_model *m)
+{
+	if (inspect_device_wants_runs())
+		inspect_device_after_run(m);
 }
 
 /* ---- checks ------------------------------------------------------------------------------- */
@@ -330,4 +375,5 @@ void profile_close(void)
 	continuous_close();
 	model_profile_close();
 	session_close();
+	inspect_device_close();
 }

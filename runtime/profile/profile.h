@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/exec/model.h"
 #include "runtime/lifecycle/runtime.h"
 
@@ -26,11 +27,15 @@
 #define PROFILE_MAX_CORES CORES_MAX /* logical ones */
 
 /* What a profile says of a model: its program, as it runs on the physical cores of one logical core. */
+struct collector_cursor;
+struct model_text;
+
 struct profile_node {
 	_Atomic uint32_t refs;
 	char name[NRT_TENSOR_NAME_MAX];
 	char uuid[PROFILE_UUID_BYTES]; /* of the model's text */
 	uint64_t model_id;	       /* as in events */
+	struct model_text *text;       /* what was loaded */
 	uint32_t nc;
 	uint32_t step_count;
 	uint32_t collectives;	  /* steps that need other ranks */
@@ -51,6 +56,12 @@ static inline const struct vdev_instruction *profile_steps(
 /* The core's models are remembered from now on, the one that runs included.  Counted. */
 void profile_hold(uint32_t nc);
 void profile_release(uint32_t nc);
+/* Subscribes to a core's collector and holds the core; and the reverse.  *ret is NULL when it fails. */
+NRT_STATUS profile_subscribe(uint32_t nc, struct collector_cursor **ret);
+void profile_unsubscribe(uint32_t nc, struct collector_cursor **cursor);
+
+/* Can what profile_build needs of the core be had until then?  lock_within.h. */
+bool profile_core_is_free(uint32_t nc, struct boot_ns until);
 
 /* The node of a model, also of one that has not run yet, with a reference; NULL: no memory. */
 struct profile_node *profile_node_of(struct nrt_model *m);
@@ -61,10 +72,12 @@ void profile_node_put(struct profile_node *n);
 /* ---- the executor's hooks ------------------------------------------------------------------ */
 
 /* Before an execution takes the core's lock. */
-void profile_before_run(const struct nrt_model *m);
+void profile_before_run(struct nrt_model *m);
 /* A run of the model begins, or has ended; with the core's lock. */
 void profile_run_begins(struct nrt_model *m);
-void profile_run_ended(struct nrt_model *m);
+void profile_run_ended(struct nrt_model *m, NRT_STATUS status);
+/* Behind it, without the lock. */
+void profile_after_run(struct nrt_model *m);
 
 /* ---- nrt_init and nrt_close ---------------------------------------------------------------- */
 

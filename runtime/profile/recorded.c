@@ -18,6 +18,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/profile_dir.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/core_profile.h"
 #include "runtime/profile/serialize.h"
 
 #define TAG "NRT"
@@ -28,8 +29,7 @@ static struct {
 	pthread_mutex_t lock;
 	char *dir;	 /* NULL: not on */
 	bool incomplete; /* a core is not profiled */
-	bool tried[PROFILE_MAX_CORES];
-	struct collector_cursor *cursors[PROFILE_MAX_CORES];
+	struct core_profile cores[PROFILE_MAX_CORES];
 	uint32_t count;
 } recorded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -64,17 +64,6 @@ static void take_mark_away(void)
 
 /* ---- begin -------------------------------------------------------------------------------- */
 
-static void subscribe(uint32_t nc)
-{
-	recorded.tried[nc] = true;
-	profile_hold(nc);
-	if (collector_subscribe(nc, &recorded.cursors[nc]) == NRT_SUCCESS)
-		return;
-	recorded.cursors[nc] = NULL;
-	recorded.incomplete = true;
-	profile_release(nc);
-}
-
 void recorded_open(const struct runtime *r)
 {
 	int rc;
@@ -97,7 +86,6 @@ void recorded_open(const struct runtime *r)
 	} else {
 		recorded.incomplete = false;
 		recorded.count = device_logical_count(r->devices);
-		memset(recorded.tried, 0, sizeof(recorded.tried));
 	}
 	pthread_mutex_unlock(&recorded.lock);
 }
@@ -105,26 +93,12 @@ void recorded_open(const struct runtime *r)
 void recorded_load(uint32_t nc)
 {
 	pthread_mutex_lock(&recorded.lock);
-	if (recorded.dir && nc < recorded.count && !recorded.tried[nc])
-		subscribe(nc);
+	if (recorded.dir && nc < recorded.count)
+		recorded.incomplete |= core_profile_begin(&recorded.cores[nc], nc) != NRT_SUCCESS;
 	pthread_mutex_unlock(&recorded.lock);
 }
 
 /* ---- end ---------------------------------------------------------------------------------- */
-
-/* Has the core done anything, or may it have? */
-static bool is_used(const struct profile_harvest *h)
-{
-	if (h->partial || h->data.run_count)
-		return true;
-	for (uint32_t i = 0; i < h->data.row_count; i++) {
-		const struct collector_row *row = &h->data.rows[i];
-
-		if (row->count || row->lost || row->dropped)
-			return true;
-	}
-	return false;
-}
 
 /* Under the first number that is free: the process may have had another nrt_init before. */
 static int store(struct profile *p, uint32_t nc)
@@ -138,23 +112,22 @@ static int store(struct profile *p, uint32_t nc)
 			    number) < 0)
 			return -ENOMEM;
 		p->info.session_id = number;
-		rc = profile_store(p, path);
+		rc = profile_store(p, path, NULL);
 		free(path);
 	}
 	return rc;
 }
 
 /* Without a file a profile that could be had is missing: false. */
-static bool write_harvest(struct profile_harvest *h, uint32_t nc)
+static bool write_core(uint32_t nc)
 {
-	const struct profile_wish wish = {.nc = nc, .session = true};
 	struct profile *p;
 	int rc;
 
-	if (!is_used(h))
-		return true;
-	if (profile_build(CALL, &wish, h, &p) != NRT_SUCCESS)
+	if (core_profile_take(CALL, &recorded.cores[nc], nc, 0, &p) != NRT_SUCCESS)
 		return false;
+	if (!p)
+		return true;
 	rc = store(p, nc);
 	profile_free(p);
 	if (rc < 0)
@@ -163,29 +136,16 @@ static bool write_harvest(struct profile_harvest *h, uint32_t nc)
 	return rc == 0;
 }
 
-static bool end_core(uint32_t nc)
-{
-	struct profile_harvest h = {0};
-	bool written;
-
-	profile_harvest(&h, recorded.cursors[nc], nc);
-	written = write_harvest(&h, nc);
-	profile_harvest_drop(&h);
-	collector_unsubscribe(recorded.cursors[nc]);
-	recorded.cursors[nc] = NULL;
-	profile_release(nc);
-	return written;
-}
-
 void recorded_close(void)
 {
 	bool all;
 
 	pthread_mutex_lock(&recorded.lock);
 	all = !recorded.incomplete;
-	for (uint32_t nc = 0; recorded.dir && nc < recorded.count; nc++)
-		if (recorded.cursors[nc])
-			all &= end_core(nc);
+	for (uint32_t nc = 0; recorded.dir && nc < recorded.count; nc++) {
+		all &= write_core(nc);
+		core_profile_drop(&recorded.cores[nc], nc);
+	}
 	if (recorded.dir && all)
 		take_mark_away();
 	free(recorded.dir);

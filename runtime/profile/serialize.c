@@ -122,7 +122,7 @@ static void write_blobs(struct outfile *f, const struct profile *p)
 	}
 }
 
-int profile_store(struct profile *p, const char *path)
+int profile_store(struct profile *p, const char *path, uint64_t *ret_bytes)
 {
 	uint8_t header[NTFF_HEADER_BYTES];
 	uint64_t at, blobs;
@@ -143,12 +143,14 @@ int profile_store(struct profile *p, const char *path)
 	outfile_write(&f, message, size);
 	write_zeros(&f, at - sizeof(header) - size);
 	write_blobs(&f, p);
+	if (ret_bytes)
+		*ret_bytes = f.bytes;
 	return outfile_commit(&f);
 }
 
 NRT_STATUS profile_write(const char *call, struct profile *p, const char *path)
 {
-	int rc = profile_store(p, path);
+	int rc = profile_store(p, path, NULL);
 
 	return rc < 0 ? profile_say_refused(call, path, rc) : NRT_SUCCESS;
 }

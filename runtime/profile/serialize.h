@@ -19,8 +19,8 @@ NRT_STATUS profile_check_path(const char *call, const char *path);
  */
 NRT_STATUS profile_write(const char *call, struct profile *p, const char *path);
 
-/* The two halves of it: 0 or -errno, and what is said of that. */
-int profile_store(struct profile *p, const char *path);
+/* The two halves of it: 0 or -errno, and what is said of that.  *ret_bytes (may be NULL): the file's. */
+int profile_store(struct profile *p, const char *path, uint64_t *ret_bytes);
 NRT_STATUS profile_say_refused(const char *call, const char *path, int rc);
 
 #endif

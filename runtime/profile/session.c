@@ -101,7 +101,6 @@ static NRT_STATUS take_lowest(
 static NRT_STATUS start(uint32_t nc)
 {
 	struct slot *s = &slots[nc];
-	NRT_STATUS status;
 
 	if (s->cursor) {
 		log_write(LOG_LEVEL_ERROR, TAG, "nrt_profile_session_start",
@@ -110,21 +109,13 @@ static NRT_STATUS start(uint32_t nc)
 			nc);
 		return NRT_INVALID;
 	}
-	profile_hold(nc);
-	status = collector_subscribe(nc, &s->cursor);
-	if (status) {
-		s->cursor = NULL;
-		profile_release(nc);
-	}
-	return status;
+	return profile_subscribe(nc, &s->cursor);
 }
 
 static void end_capture(struct slot *s, uint32_t nc)
 {
-	collector_unsubscribe(s->cursor);
-	s->cursor = NULL;
+	profile_unsubscribe(nc, &s->cursor);
 	profile_harvest_drop(&s->harvest);
-	profile_release(nc);
 }
 
 /* What could be read is kept.  Without memory for it the session stays, so that the call can be made again. */
