@@ -340,8 +340,7 @@ static int finish(struct capture *c)
 	c->ret->profiles_failed = c->profiles.failed;
 	c->ret->profile_error = c->profiles.error;
 	if (rc == 0)
-		rc = rec_put_end(
-			c->rec, c->ret->wait_status, (enum rec_end_reason)c->end_reason);
+		rc = rec_put_end(c->rec, c->ret->wait_status, (enum rec_end_reason)c->end_reason);
 	return rc < 0 ? rc : rec_writer_flush(c->rec);
 }
 

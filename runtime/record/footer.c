@@ -139,8 +139,8 @@ int footer_block(struct footer *f, const struct rec_index *entry, uint64_t paylo
 int footer_reserve(struct footer *f, size_t counters, size_t entries)
 {
 	size_t left = FOOTER_MAX_ENTRIES - f->head.entries;
-	int rc = grow(&f->counters, &f->counter_cap, f->head.counters, counters,
-		sizeof(*f->counters));
+	int rc = grow(
+		&f->counters, &f->counter_cap, f->head.counters, counters, sizeof(*f->counters));
 
 	if (rc == 0) /* beyond that neighbours are joined */
 		rc = grow(&f->entries, &f->entry_cap, f->head.entries,

@@ -9,12 +9,11 @@ int rec_put_records(struct rec_writer *w, uint16_t source, uint32_t nc_idx, uint
 {
 	const struct rec_runtime head = {.nc_idx = nc_idx, .lane = lane};
 
-	return rec_writer_frame(w, REC_RUNTIME, source, &head, sizeof(head), records,
-		count * sizeof(*records));
+	return rec_writer_frame(
+		w, REC_RUNTIME, source, &head, sizeof(head), records, count * sizeof(*records));
 }
 
-int rec_put_name(
-	struct rec_writer *w, uint16_t source, uint64_t id, const char *text, uint32_t len)
+int rec_put_name(struct rec_writer *w, uint16_t source, uint64_t id, const char *text, uint32_t len)
 {
 	const struct rec_name head = {.id = id};
 

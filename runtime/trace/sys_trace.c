@@ -200,7 +200,8 @@ static int open_locked(const struct nrt_sys_trace_config *config)
 	max = max < RING_MIN_CAPACITY ? RING_MIN_CAPACITY : max;
 	capture.store = event_store_new(max);
 	intake.store = event_store_new(max); /* nobody else looks at it before open_intake */
-	rc = capture.store && intake.store ? trace_reader_open(CTL_SUB_API, &capture.reader) : -ENOMEM;
+	rc = capture.store && intake.store ? trace_reader_open(CTL_SUB_API, &capture.reader)
+					   : -ENOMEM;
 	if (rc == 0)
 		rc = ctl_reader_skip(capture.reader); /* an earlier capture's */
 	if (rc == 0) {
