@@ -399,6 +399,11 @@ int rec_writer_flush(struct rec_writer *w)
 	return close_block(w);
 }
 
+int rec_writer_error(const struct rec_writer *w)
+{
+	return w->error;
+}
+
 uint64_t rec_writer_bytes(const struct rec_writer *w)
 {
 	return w->bytes;
@@ -573,12 +578,10 @@ int rec_writer_stop(struct rec_writer *w, int wait_status)
 	return rc;
 }
 
-int rec_writer_close(struct rec_writer *w)
+int rec_writer_end(struct rec_writer *w, struct kept_fd *ret_lock)
 {
 	int error;
 
-	if (!w)
-		return 0;
 	if (close_block(w) == 0) {
 		kept_fd_close(&w->reserve);
 		put_footer(w);
@@ -588,6 +591,15 @@ int rec_writer_close(struct rec_writer *w)
 		w->segment_bytes = 0; /* a torn block stays, and is cut off when it is read */
 	end_segment(w);
 	error = w->error;
+	if (ret_lock) {
+		*ret_lock = w->dir;
+		w->dir.fd = -1;
+	}
 	writer_free(w);
 	return error;
+}
+
+int rec_writer_close(struct rec_writer *w)
+{
+	return w ? rec_writer_end(w, NULL) : 0;
 }

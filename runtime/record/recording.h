@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/kept_fd.h"
 
 #define REC_DIR "recording"
 #define REC_SEGMENT_FORMAT "segment-%06u.ntrec"
@@ -214,6 +215,8 @@ int rec_writer_frame_at(struct rec_writer *w, enum rec_type type, uint16_t sourc
 	const void *head, size_t head_size, const void *body, size_t body_size);
 /* Closes the block and hands everything to the kernel.  0 or -errno. */
 int rec_writer_flush(struct rec_writer *w);
+/* The sticky error; 0. */
+int rec_writer_error(const struct rec_writer *w);
 /* Bytes of the segments so far, without the open block. */
 uint64_t rec_writer_bytes(const struct rec_writer *w);
 /*
@@ -226,6 +229,12 @@ uint64_t rec_writer_bytes(const struct rec_writer *w);
 int rec_writer_stop(struct rec_writer *w, int wait_status);
 /* Writes the footer, flushes, syncs and frees.  0 or the first error. */
 int rec_writer_close(struct rec_writer *w);
+/* The same, but the lock is kept until the caller closes *ret_lock: nobody shall take the recording for one that was
+ * left behind while it is being merged.  ret_lock may be NULL. */
+int rec_writer_end(struct rec_writer *w, struct kept_fd *ret_lock);
+/* Removes a recording that is here no longer needed: its segments, and then its directory, in which nothing else may be.  0 or
+ * -errno. */
+int rec_remove(const char *path);
 
 /* ---- reader ------------------------------------------------------------------------------- */
 
