@@ -21,7 +21,7 @@
 #include "agent/collect/capture_parts.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
-#include "runtime/base/sampler.h"
+#include "runtime/record/rec_put.h"
 
 #define LAST_POLLS 64 /* when the command has ended; a runtime may go on writing */
 #define DRAIN_MS 10
@@ -36,32 +36,21 @@ int capture_put(
 
 /* ---- frames of the recorder itself -------------------------------------------------------- */
 
-int capture_put_clock(struct capture *c)
-{
-	struct clock_snapshot s = clock_snapshot_take();
-
-	return capture_put(c, REC_CLOCK, REC_SOURCE_RECORDER, &s, sizeof(s));
-}
-
 int capture_put_cpus(struct capture *c)
 {
 	static struct sampler_cpu rows[SAMPLER_MAX_CPUS];
-	int n = sampler_cpus(rows, SAMPLER_MAX_CPUS);
 
-	return n <= 0 ? 0
-		      : capture_put(
-				c, REC_CPU, REC_SOURCE_RECORDER, rows, (size_t)n * sizeof(rows[0]));
+	return rec_put_cpus(c->rec, rows);
 }
 
 static int put_watermarks(struct capture *c)
 {
 	struct runtime_source s;
 	uint64_t mark;
-	int rc = capture_put(
-		c, REC_WATERMARK, REC_SOURCE_KERNEL, &c->kernel_watermark, sizeof(mark));
+	int rc = rec_put_watermark(c->rec, REC_SOURCE_KERNEL, c->kernel_watermark);
 
 	for (unsigned i = 0; rc == 0 && runtimes_get(c->runtimes, i, &s, &mark); i++)
-		rc = capture_put(c, REC_WATERMARK, s.source, &mark, sizeof(mark));
+		rc = rec_put_watermark(c->rec, s.source, mark);
 	return rc;
 }
 
@@ -110,19 +99,16 @@ static int on_records(void *ctx, const struct runtime_source *s, uint32_t nc_idx
 	const struct trace_record *records, size_t count)
 {
 	struct capture *c = ctx;
-	struct rec_runtime head = {.nc_idx = nc_idx, .lane = lane};
 
-	return rec_writer_frame(c->rec, REC_RUNTIME, s->source, &head, sizeof(head), records,
-		count * sizeof(*records));
+	return rec_put_records(c->rec, s->source, nc_idx, lane, records, count);
 }
 
 static int on_name(
 	void *ctx, const struct runtime_source *s, uint64_t id, const char *text, uint32_t len)
 {
 	struct capture *c = ctx;
-	struct rec_name head = {.id = id};
 
-	return rec_writer_frame(c->rec, REC_NAME, s->source, &head, sizeof(head), text, len);
+	return rec_put_name(c->rec, s->source, id, text, len);
 }
 
 static int on_threads(
@@ -174,7 +160,7 @@ static int drain(struct capture *c)
 
 static int sample(struct capture *c)
 {
-	int rc = capture_put_clock(c);
+	int rc = rec_put_clock(c->rec);
 
 	if (rc == 0)
 		rc = capture_put_cpus(c);
@@ -225,7 +211,7 @@ static int on_clock_set(struct capture *c)
 	if (read(c->set_fd, &expirations, sizeof(expirations)) < 0 && errno != ECANCELED)
 		return 0;
 	arm_clock_watch(c->set_fd);
-	return capture_put_clock(c);
+	return rec_put_clock(c->rec);
 }
 
 static void on_signal(struct capture *c)
@@ -334,7 +320,6 @@ static int open_loop(struct capture *c)
 /* Hooks off, last drain, last counters, end frame.  Calls that go on do not change the counters. */
 static int finish(struct capture *c)
 {
-	struct rec_end end = {.wait_status = c->ret->wait_status, .reason = c->end_reason};
 	int rc;
 
 	runtimes_disable(c->runtimes);
@@ -355,7 +340,7 @@ static int finish(struct capture *c)
 	c->ret->profiles_failed = c->profiles.failed;
 	c->ret->profile_error = c->profiles.error;
 	if (rc == 0)
-		rc = capture_put(c, REC_END, REC_SOURCE_RECORDER, &end, sizeof(end));
+		rc = rec_put_end(c->rec, c->ret->wait_status, (enum rec_end_reason)c->end_reason);
 	return rc < 0 ? rc : rec_writer_flush(c->rec);
 }
 

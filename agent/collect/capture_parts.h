@@ -47,7 +47,6 @@ struct capture {
 int capture_put(
 	struct capture *c, enum rec_type type, uint16_t source, const void *data, size_t size);
 /* A reading of the clocks, and one of the CPUs. */
-int capture_put_clock(struct capture *c);
 int capture_put_cpus(struct capture *c);
 /* Tells of the devices that are new. */
 int capture_follow_devices(struct capture *c);

@@ -17,6 +17,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/record/header.h"
+#include "runtime/record/rec_put.h"
 
 int capture_fail(struct capture *c, enum capture_stage stage, int error, const char *what)
 {
@@ -65,7 +66,7 @@ static int put_start(struct capture *c)
 	int rc = put_header(c);
 
 	if (rc == 0)
-		rc = capture_put_clock(c);
+		rc = rec_put_clock(c->rec);
 	if (rc == 0)
 		rc = capture_put_cpus(c);
 	if (rc == 0)

@@ -6,6 +6,8 @@
 
 #include <sys/resource.h>
 
+#include "runtime/record/rec_put.h"
+
 static int put_rows(const struct counter_frames *c, uint16_t source, const struct rec_counter *rows,
 	size_t size)
 {
@@ -35,39 +37,6 @@ static int put_kernel_counters(const struct counter_frames *c)
 	return put_rows(c, REC_SOURCE_KERNEL, rows, sizeof(rows));
 }
 
-/* Of a runtime whose memory broke its rules nothing counts but what was taken from it. */
-static int put_failed_counters(
-	const struct counter_frames *c, uint16_t source, uint32_t nc, uint64_t delivered)
-{
-	const struct rec_counter rows[] = {
-		{REC_C_RUNTIME_EMITTED, nc, delivered},
-		{REC_C_RUNTIME_DELIVERED, nc, delivered},
-		{REC_C_RUNTIME_UNREAD, nc, 0},
-		{REC_C_RUNTIME_OVERWRITTEN, nc, 0},
-		{REC_C_RUNTIME_FILTERED, nc, 0},
-		{REC_C_RUNTIME_SLOT_BUSY, nc, 0},
-		{REC_C_RUNTIME_NO_RING, nc, 0},
-		{REC_C_RUNTIME_ABANDONED, nc, 0},
-	};
-	return put_rows(c, source, rows, sizeof(rows));
-}
-
-static int put_ring_counters(
-	const struct counter_frames *c, uint16_t source, uint32_t nc, const struct ring_counters *v)
-{
-	const struct rec_counter rows[] = {
-		{REC_C_RUNTIME_EMITTED, nc, v->emitted},
-		{REC_C_RUNTIME_DELIVERED, nc, v->delivered},
-		{REC_C_RUNTIME_UNREAD, nc, v->unread},
-		{REC_C_RUNTIME_OVERWRITTEN, nc, v->overwritten},
-		{REC_C_RUNTIME_FILTERED, nc, v->filtered},
-		{REC_C_RUNTIME_SLOT_BUSY, nc, v->slot_busy},
-		{REC_C_RUNTIME_NO_RING, nc, v->no_ring},
-		{REC_C_RUNTIME_ABANDONED, nc, v->abandoned},
-	};
-	return put_rows(c, source, rows, sizeof(rows));
-}
-
 static int put_runtime_counters(
 	const struct counter_frames *c, const struct runtime_source *s, unsigned at)
 {
@@ -82,10 +51,7 @@ static int put_runtime_counters(
 		uint32_t nc, lane;
 
 		runtimes_ring(c->runtimes, at, i, &nc, &lane, &v);
-		if (nc != TRACE_NC_UNKNOWN)
-			nc |= lane << 16;
-		rc = s->failed ? put_failed_counters(c, s->source, nc, v.delivered)
-			       : put_ring_counters(c, s->source, nc, &v);
+		rc = rec_put_ring_counters(c->rec, s->source, nc, lane, &v, s->failed);
 	}
 	return rc < 0 ? rc : put_rows(c, s->source, rows, sizeof(rows));
 }

@@ -7,19 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "runtime/base/sampler.h"
-
-/* 1 when it is written, 0 when the process is gone, -errno. */
-static int put_sample(struct rec_writer *rec, uint32_t pid)
-{
-	struct rec_mem s = {.pid = pid};
-	int rc;
-
-	if (sampler_rss((pid_t)pid, &s.rss_bytes) < 0)
-		return 0;
-	rc = rec_writer_frame(rec, REC_MEM, REC_SOURCE_RECORDER, &s, sizeof(s), NULL, 0);
-	return rc < 0 ? rc : 1;
-}
+#include "runtime/record/rec_put.h"
 
 static int add(struct residents *m, uint32_t pid)
 {
@@ -56,7 +44,7 @@ int residents_know(struct residents *m, struct rec_writer *rec, uint32_t pid)
 
 	if (map64_find(&m->places, (uint64_t)pid + 1))
 		return 0;
-	rc = put_sample(rec, pid);
+	rc = rec_put_memory(rec, pid);
 	return rc <= 0 ? rc : add(m, pid);
 }
 
@@ -67,7 +55,7 @@ int residents_sample(struct residents *m, struct rec_writer *rec, size_t most)
 	for (; left && most; left--, most--) {
 		if (m->next >= m->count)
 			m->next = 0;
-		int rc = put_sample(rec, m->pids[m->next]);
+		int rc = rec_put_memory(rec, m->pids[m->next]);
 		if (rc < 0)
 			return rc;
 		if (rc == 0)

@@ -19,10 +19,8 @@
 #include "agent/collect/time_shift.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
+#include "runtime/record/rec_put.h"
 
-/* A writer reads the clock, then takes its place in the ring.  One that loses its CPU in between leaves a
- * record older than what was read meanwhile; this is how long that may be. */
-#define SLACK_NS 20000000ull
 #define LAST_TRIES 3u /* of a poll that fails, when there will be no other */
 
 /* Each runtime takes three descriptors: the usual soft limit is soon used up. */
@@ -360,7 +358,7 @@ bool runtimes_get(
 
 	*ret = f->source;
 	if (f->reader)
-		mark -= mark < SLACK_NS ? mark : SLACK_NS;
+		mark -= mark < REC_SLACK_NS ? mark : REC_SLACK_NS;
 	*ret_watermark = mark; /* nothing more comes from one that was let go */
 	return true;
 }

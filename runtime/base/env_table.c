@@ -69,6 +69,16 @@ bool env_has_value(const struct env_row *row, const char *text)
 	return text && (*text || row->kind == ENV_TEXT);
 }
 
+int64_t env_number(enum env_id id, const char *text)
+{
+	const struct env_row *row = env_row(id);
+	struct env_value v = {.number = 0};
+
+	if (!env_has_value(row, text) || env_parse(row, text, &v) < 0)
+		(void)env_parse(row, row->initial, &v);
+	return v.number;
+}
+
 /* ---- numbers ------------------------------------------------------------------------------ */
 
 /* Decimal digits at *text, after a minus sign perhaps; moves *text behind them. */

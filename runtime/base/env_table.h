@@ -88,6 +88,9 @@ bool env_has_value(const struct env_row *row, const char *text);
  * success only. */
 int env_parse(const struct env_row *row, const char *text, struct env_value *ret);
 
+/* The number of a text; of the row's initial value when there is none, or it is not allowed. */
+int64_t env_number(enum env_id id, const char *text);
+
 /* What is allowed, such as "a number from 1 to 86400 (seconds)"; at most size bytes with the NUL.  Returns
  * buf. */
 const char *env_allowed(const struct env_row *row, char *buf, size_t size);

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -144,14 +145,45 @@ static bool parse_id(const char *text, uint32_t *ret)
 	return true;
 }
 
+struct invoker {
+	bool known;
+	uint32_t uid, gid;
+};
+
+static struct invoker fixed;
+static pthread_once_t fixed_once = PTHREAD_ONCE_INIT;
+static atomic_bool is_fixed;
+
+static struct invoker find_invoker(void)
+{
+	struct invoker i;
+
+	i.known = parse_id(secure_getenv("SUDO_UID"), &i.uid) &&
+		  parse_id(secure_getenv("SUDO_GID"), &i.gid);
+	return i;
+}
+
+static void fix_invoker(void)
+{
+	fixed = find_invoker();
+	atomic_store(&is_fixed, true);
+}
+
+void file_invoker_fix(void)
+{
+	pthread_once(&fixed_once, fix_invoker);
+}
+
 void file_chown_invoker(int fd)
 {
 	int saved = errno;
-	uint32_t uid, gid;
+	struct invoker i;
 
+	if (geteuid() != 0)
+		return;
+	i = atomic_load(&is_fixed) ? fixed : find_invoker();
 	/* A file that could not be given away is still a good file: errors are of no interest. */
-	if (geteuid() == 0 && parse_id(secure_getenv("SUDO_UID"), &uid) &&
-		parse_id(secure_getenv("SUDO_GID"), &gid) && fchown(fd, uid, gid) < 0)
+	if (i.known && fchown(fd, i.uid, i.gid) < 0)
 		errno = saved;
 }
 

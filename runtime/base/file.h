@@ -45,6 +45,10 @@ void file_mkdirs_undo(const char *path, unsigned made);
 /* Gives fd to SUDO_UID/SUDO_GID when run through sudo as root; nothing otherwise. */
 void file_chown_invoker(int fd);
 
+/* Reads these two variables now, once for all: other threads may change the environment while one of a library makes
+ * files. */
+void file_invoker_fix(void);
+
 /* A directory name that does not exist yet: base, base_2, base_3, ...  Creates it; its parent must
  * exist (-ENOENT).  Of several processes each gets its own.  The name that was taken is returned in
  * *ret_path (to be freed).  0 or -errno. */

@@ -60,6 +60,21 @@ int kept_fd_learn(struct kept_fd *k, int fd)
 	return 0;
 }
 
+int kept_fd_again(struct kept_fd *k, int fd)
+{
+	const struct kept_fd was = *k;
+	int rc = kept_fd_adopt(k, fd);
+
+	if (rc < 0)
+		return rc;
+	if (k->dev_major == was.dev_major && k->dev_minor == was.dev_minor && k->ino == was.ino)
+		return 0;
+	kept_fd_close(k);
+	*k = was;
+	k->fd = -1;
+	return -ESTALE;
+}
+
 bool kept_fd_valid(const struct kept_fd *k)
 {
 	struct statx st;

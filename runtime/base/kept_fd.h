@@ -24,6 +24,9 @@ int kept_fd_adopt(struct kept_fd *k, int fd);
 int kept_fd_know(struct kept_fd *k, int fd);
 /* Only learns which file it is: fd is the caller's until this gave 0, and then k's.  0 or -errno. */
 int kept_fd_learn(struct kept_fd *k, int fd);
+/* Takes ownership of fd, by which what k was is to be had again.  0, or -ESTALE: it is another file; or -errno.  fd is
+ * closed then, and k is none. */
+int kept_fd_again(struct kept_fd *k, int fd);
 /* Is the number still our file?  Asks the kernel alone, never who serves the file system. */
 bool kept_fd_valid(const struct kept_fd *k);
 /* Closes it when it is still ours.  Async-signal-safe. */

@@ -22,6 +22,14 @@ static const struct {
 	{"all", INSPECT_ALL}, /* a name for setting only */
 };
 
+const char *inspect_activity_name(uint32_t bit)
+{
+	for (uint32_t i = 0; i < ACTIVITIES; i++)
+		if (activities[i].bits == bit)
+			return activities[i].name;
+	return NULL;
+}
+
 /* ---- the object --------------------------------------------------------------------------- */
 
 /* The header of the vendor has all activities on; a listing of the binary has none.  Programs clear

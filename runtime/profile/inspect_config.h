@@ -26,6 +26,9 @@ enum inspect_activity {
 	INSPECT_ALL = 255,
 };
 
+/* The public name of an activity's bit; NULL: none. */
+const char *inspect_activity_name(uint32_t bit);
+
 struct nrt_inspect_config {
 	int session_id;
 	char *output_dir; /* NULL = INSPECT_DEFAULT_DIR */

@@ -48,6 +48,10 @@ static const char *watched(const struct session *l)
 
 static void about_hooks(struct lines *s, const struct session *l)
 {
+	if (session_own(l)) {
+		add(s, "the driver's side, and other processes: the program recorded itself");
+		return;
+	}
 	if (!has_hooks(l)) {
 		add(s, "no kernel hook was active: driver requests");
 		return;
@@ -136,6 +140,8 @@ void blind_runs_line(uint64_t device_runs, enum blind_why why, char line[BLIND_B
 		[BLIND_NO_RECORDS] = "the device profiles (NTFF) have no whole record of them: "
 				     "lost, or not profiled",
 		[BLIND_CUT] = "the cut has no device profile (NTFF) of them",
+		[BLIND_NO_SESSION] = "the session took no device profile (NTFF) "
+				     "(NEURON_RT_INSPECT_DEVICE_PROFILE)",
 	};
 
 	snprintf(line, BLIND_BYTES, "inside of %" PRIu64 " device run%s: %s", device_runs,
@@ -163,7 +169,25 @@ static enum blind_why why_blind(const struct session *l)
 {
 	if (l->profiles.found)
 		return BLIND_NO_RECORDS;
+	if (session_own(l))
+		return BLIND_NO_SESSION;
 	return l->header.info.is_cut ? BLIND_CUT : BLIND_NO_PROFILE;
+}
+
+/* Profiles of a session are files beside its trace.  Those of a whole session come to be at its end. */
+static bool about_session_profiles(struct lines *s, const struct session *l)
+{
+	const struct rec_session *own = session_own(l);
+	const char *mode = own && own->device_profile ? own->device_profile : "off";
+
+	if (!strcmp(mode, "off"))
+		return false;
+	if (!l->ended && !strcmp(mode, "session") && !session_has_file(l, "ntff"))
+		add(s, "inside of device runs: the device profiles (NTFF) were not written, the "
+		       "program ended before");
+	else if (!l->ended)
+		add(s, "device profiles (NTFF) that were not written when the program ended");
+	return true;
 }
 
 /* Device profiles that the recording names. */
@@ -198,6 +222,8 @@ static void about_device(struct lines *s, const struct session *l, uint64_t devi
 
 	char line[BLIND_BYTES];
 
+	if (about_session_profiles(s, l))
+		return;
 	blind_runs_line(device_runs, why_blind(l), line);
 	if (l->profiles.named && !l->profiles.asked)
 		add(s, BLIND_NOT_ASKED ", which shows the device profiles (NTFF) that were taken");

@@ -26,6 +26,7 @@ enum blind_why {
 	BLIND_NO_PROFILE, /* none was taken */
 	BLIND_NO_RECORDS, /* one was, and what it has does not tell of these runs */
 	BLIND_CUT,	  /* a part of a recording, which has none */
+	BLIND_NO_SESSION, /* a session of the program's own was told to take none */
 	BLIND_WHYS,
 };
 

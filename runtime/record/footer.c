@@ -18,14 +18,16 @@ static int compare(const struct rec_footer_counter *a, const struct rec_footer_c
 	return a->sub < b->sub ? -1 : a->sub > b->sub;
 }
 
-/* Room for one element more in *(T **)array. */
-static int grow(void *array, size_t *cap, size_t count, size_t element)
+/* Room for `want` elements more in *(T **)array. */
+static int grow(void *array, size_t *cap, size_t count, size_t want, size_t element)
 {
 	void **a = array;
 
-	if (count < *cap)
+	if (count + want <= *cap)
 		return 0;
 	size_t more = *cap ? 2 * *cap : 64;
+	while (more < count + want)
+		more *= 2;
 	void *p = realloc(*a, more * element);
 	if (!p)
 		return -ENOMEM;
@@ -57,7 +59,7 @@ static int note_counter(struct footer *f, const struct rec_footer_counter *c)
 		known->value = c->value;
 		return 0;
 	}
-	rc = grow(&f->counters, &f->counter_cap, f->head.counters, sizeof(*f->counters));
+	rc = grow(&f->counters, &f->counter_cap, f->head.counters, 1, sizeof(*f->counters));
 	if (rc == 0)
 		rc = map64_put(&f->index, key, f->head.counters);
 	if (rc == 0)
@@ -127,11 +129,25 @@ int footer_block(struct footer *f, const struct rec_index *entry, uint64_t paylo
 		f->head.entries /= 2;
 		f->per_entry *= 2;
 	}
-	int rc = grow(&f->entries, &f->entry_cap, f->head.entries, sizeof(*f->entries));
+	int rc = grow(&f->entries, &f->entry_cap, f->head.entries, 1, sizeof(*f->entries));
 	if (rc < 0)
 		return rc;
 	f->entries[f->head.entries++] = *entry;
 	return 0;
+}
+
+int footer_reserve(struct footer *f, size_t counters, size_t entries)
+{
+	size_t left = FOOTER_MAX_ENTRIES - f->head.entries;
+	int rc = grow(
+		&f->counters, &f->counter_cap, f->head.counters, counters, sizeof(*f->counters));
+
+	if (rc == 0) /* beyond that neighbours are joined */
+		rc = grow(&f->entries, &f->entry_cap, f->head.entries,
+			entries < left ? entries : left, sizeof(*f->entries));
+	if (rc == 0)
+		rc = map64_reserve(&f->index, counters);
+	return rc;
 }
 
 uint8_t *footer_build(struct footer *f, size_t *ret_size)

@@ -33,6 +33,9 @@ int footer_counters(struct footer *f, uint16_t source, const uint8_t *rows, size
 /* Notes a block (entry->blocks is 1).  0 or -ENOMEM. */
 int footer_block(struct footer *f, const struct rec_index *entry, uint64_t payload_bytes);
 
+/* Memory for so many counters and entries more: noting them cannot fail then.  0 or -ENOMEM. */
+int footer_reserve(struct footer *f, size_t counters, size_t entries);
+
 /* Sorts the counters by source, id and sub, when all have been noted. */
 void footer_sort(struct footer *f);
 

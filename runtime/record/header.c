@@ -5,11 +5,8 @@
  * 64-bit hashes are written as hexadecimal text: JSON numbers above 2^53 do not survive every
  * reader.
  */
-#include "runtime/record/header.h"
-
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +14,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/utf8.h"
+#include "runtime/record/header_parts.h"
 #include "runtime/record/recording.h"
 #include "runtime/trace/event_registry.h"
 #include "vmlinux/ioctl_table.h"
@@ -133,7 +131,7 @@ static bool is_utf8(const char *text)
 	return true;
 }
 
-static json_t *text_value(const char *text)
+json_t *header_text(const char *text)
 {
 	if (is_utf8(text))
 		return json_string(text);
@@ -154,18 +152,17 @@ static json_t *hash_value(uint64_t hash)
 	return json_string(text);
 }
 
-/* Sets key and takes the reference; a NULL value is a lack of memory. */
-static bool set(json_t *object, const char *key, json_t *value)
+bool header_set(json_t *object, const char *key, json_t *value)
 {
 	return json_object_set_new(object, key, value) == 0;
 }
 
-static json_t *hooks_value(const char *const *hooks)
+json_t *header_list(const char *const *list)
 {
 	json_t *array = json_array();
 
-	for (; array && hooks && *hooks; hooks++) {
-		if (json_array_append_new(array, text_value(*hooks)) < 0) {
+	for (; array && list && *list; list++) {
+		if (json_array_append_new(array, header_text(*list)) < 0) {
 			json_decref(array);
 			return NULL;
 		}
@@ -177,8 +174,9 @@ static json_t *step_value(const struct rec_ladder_step *s)
 {
 	json_t *step = json_object();
 
-	if (set(step, "family", text_value(s->family)) && set(step, "step", text_value(s->step)) &&
-		set(step, "result", text_value(s->result)))
+	if (header_set(step, "family", header_text(s->family)) &&
+		header_set(step, "step", header_text(s->step)) &&
+		header_set(step, "result", header_text(s->result)))
 		return step;
 	json_decref(step);
 	return NULL;
@@ -200,14 +198,15 @@ static json_t *ladder_value(const struct rec_ladder_step *s)
 static json_t *config_value(const struct rec_header_info *info)
 {
 	json_t *config = json_object();
-	bool ok = set(config, "all_processes", json_boolean(info->all_processes));
+	bool ok = header_set(config, "all_processes", json_boolean(info->all_processes));
 
 	if (info->attached)
-		ok = ok && set(config, "attached", json_true());
+		ok = ok && header_set(config, "attached", json_true());
 	if (info->kernel_ring_bytes)
-		ok = ok && set(config, "kernel_ring_bytes", json_integer(info->kernel_ring_bytes));
+		ok = ok &&
+		     header_set(config, "kernel_ring_bytes", json_integer(info->kernel_ring_bytes));
 	if (info->ring_capacity)
-		ok = ok && set(config, "ring_capacity", json_integer(info->ring_capacity));
+		ok = ok && header_set(config, "ring_capacity", json_integer(info->ring_capacity));
 	if (ok)
 		return config;
 	json_decref(config);
@@ -217,22 +216,23 @@ static json_t *config_value(const struct rec_header_info *info)
 static bool fill(json_t *root, const struct rec_header_info *info)
 {
 	struct rec_header_info copy = *info;
-	bool ok = set(root, "format", json_string(FORMAT_NAME)) &&
-		  set(root, "version", json_integer(REC_FORMAT_VERSION));
+	bool ok = header_set(root, "format", json_string(FORMAT_NAME)) &&
+		  header_set(root, "version", json_integer(REC_FORMAT_VERSION));
 
 	for (size_t i = 0; ok && i < TEXT_COUNT; i++)
 		if (*text_at(&copy, i))
-			ok = set(root, texts[i].key, text_value(*text_at(&copy, i)));
+			ok = header_set(root, texts[i].key, header_text(*text_at(&copy, i)));
 	if (ok && info->ladder)
-		ok = set(root, "ladder", ladder_value(info->ladder));
-	return ok && set(root, "hooks", hooks_value(info->hooks)) &&
-	       set(root, "is_virtual", json_boolean(info->is_virtual)) &&
-	       (!info->is_cut || set(root, "cut", json_true())) &&
-	       set(root, "config", config_value(info)) &&
-	       set(root, "registry_hash",
+		ok = header_set(root, "ladder", ladder_value(info->ladder));
+	return ok && header_set(root, "hooks", header_list(info->hooks)) &&
+	       header_set(root, "is_virtual", json_boolean(info->is_virtual)) &&
+	       (!info->is_cut || header_set(root, "cut", json_true())) &&
+	       (!info->session || header_set(root, "session", header_session(info->session))) &&
+	       header_set(root, "config", config_value(info)) &&
+	       header_set(root, "registry_hash",
 		       hash_value(info->registry_hash ? info->registry_hash
 						      : trace_registry_hash())) &&
-	       set(root, "ioctl_hash",
+	       header_set(root, "ioctl_hash",
 		       hash_value(info->ioctl_hash ? info->ioctl_hash : rec_ioctl_table_hash()));
 }
 
@@ -277,23 +277,27 @@ static uint64_t get_hash(const json_t *object, const char *key)
 	return v;
 }
 
-static int get_hooks(const json_t *root, struct rec_header *h)
+const char **header_get_list(const json_t *array, size_t most)
 {
-	const json_t *array = json_object_get(root, "hooks");
 	size_t n = json_array_size(array), used = 0;
+	const char **list;
 
-	if (n > MAX_HOOKS)
-		n = MAX_HOOKS;
-	h->hooks = calloc(n + 1, sizeof(*h->hooks));
-	if (!h->hooks)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	if (n > most)
+		n = most;
+	list = calloc(n + 1, sizeof(*list));
+	for (size_t i = 0; list && i < n; i++) {
 		const char *text = json_string_value(json_array_get(array, i));
 		if (text)
-			h->hooks[used++] = text;
+			list[used++] = text;
 	}
+	return list;
+}
+
+static int get_hooks(const json_t *root, struct rec_header *h)
+{
+	h->hooks = header_get_list(json_object_get(root, "hooks"), MAX_HOOKS);
 	h->info.hooks = h->hooks;
-	return 0;
+	return h->hooks ? 0 : -ENOMEM;
 }
 
 /* Steps that are not whole are left out. */
@@ -345,7 +349,8 @@ int rec_header_parse(const char *text, size_t size, struct rec_header *ret)
 	ret->info.all_processes = json_is_true(json_object_get(config, "all_processes"));
 	ret->info.kernel_ring_bytes = get_u32(config, "kernel_ring_bytes");
 	ret->info.ring_capacity = get_u32(config, "ring_capacity");
-	if (get_hooks(root, ret) < 0 || get_ladder(root, ret) < 0) {
+	if (get_hooks(root, ret) < 0 || get_ladder(root, ret) < 0 ||
+		header_get_session(json_object_get(root, "session"), ret) < 0) {
 		rec_header_free(ret);
 		return -ENOMEM;
 	}
@@ -359,8 +364,8 @@ int rec_header_cut(const char *text, size_t size, char **ret_text)
 
 	if (rc < 0)
 		return rc;
-	*ret_text = set(root, "version", json_integer(REC_FORMAT_VERSION)) &&
-				    set(root, "cut", json_true())
+	*ret_text = header_set(root, "version", json_integer(REC_FORMAT_VERSION)) &&
+				    header_set(root, "cut", json_true())
 			    ? dump(root)
 			    : NULL;
 	json_decref(root);
@@ -372,5 +377,6 @@ void rec_header_free(struct rec_header *h)
 	json_decref(h->json);
 	free(h->hooks);
 	free(h->ladder);
+	header_free_session(h);
 	memset(h, 0, sizeof(*h));
 }

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/record/rec_session.h"
+
 /* A way of hooking that was tried. */
 struct rec_ladder_step {
 	const char *family; /* what for: "ioctl", "process" */
@@ -34,6 +36,8 @@ struct rec_header_info {
 	const struct rec_ladder_step *ladder;
 	bool is_virtual; /* the devices are ntrace-vdev's */
 	bool is_cut;	 /* made by rec cut from another recording */
+
+	const struct rec_session *session; /* a program recorded itself; NULL: no */
 
 	/* config */
 	bool attached;		    /* to processes that ran already */
@@ -63,6 +67,7 @@ struct rec_header {
 	void *json;
 	const char **hooks;
 	struct rec_ladder_step *ladder;
+	struct rec_session *session;
 };
 
 /* Parses size bytes of text.  0, -EBADMSG (not a JSON object), -ENOMEM.  On error *ret is empty,

@@ -88,6 +88,16 @@ static inline int map64_grow(struct map64 *m)
 	return 0;
 }
 
+/* Memory for so many keys more.  0 or -ENOMEM. */
+static inline int map64_reserve(struct map64 *m, size_t more)
+{
+	int rc = 0;
+
+	while (rc == 0 && (m->bits == 0 || (m->count + more) * 2 > map64_mask(m)))
+		rc = map64_grow(m);
+	return rc;
+}
+
 /* Sets the value of a key, which may be there already.  0, -ENOMEM, or -EINVAL for key 0. */
 static inline int map64_put(struct map64 *m, uint64_t key, uint64_t value)
 {

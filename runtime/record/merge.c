@@ -142,6 +142,20 @@ static int release(struct merger *m, uint64_t before)
 	return rc;
 }
 
+/* The process of a session is there with or without records; others only with some. */
+static int take_process(struct merger *m, const struct rec_frame *f, const uint8_t *payload)
+{
+	int rc = ingest_join(&m->ingest, f->source);
+	uint32_t pid;
+
+	if (rc == 0)
+		rc = session_frame(&m->session, f, payload);
+	pid = m->session.sources[f->source].pid;
+	if (rc == 0 && session_own(&m->session) && pid)
+		rc = process_of(&m->processes, pid) < 0 ? -ENOMEM : 0;
+	return rc;
+}
+
 static int take_frame(struct merger *m, const struct rec_frame *f, const uint8_t *payload)
 {
 	int rc;
@@ -160,10 +174,7 @@ static int take_frame(struct merger *m, const struct rec_frame *f, const uint8_t
 		return session_take_name(
 			&m->session, f, payload, ingest_reach(&m->ingest, f->source));
 	case REC_PROCESS:
-		rc = ingest_join(&m->ingest, f->source);
-		if (rc < 0)
-			return rc;
-		/* fall through */
+		return take_process(m, f, payload);
 	default:
 		return session_frame(&m->session, f, payload);
 	}
@@ -305,6 +316,7 @@ static int init(struct merger *m, const char *out_dir, const struct merge_option
 	m->output = (struct output){.session = &m->session,
 		.dir = out_dir,
 		.sink = options->sink,
+		.leaf = options->leaf,
 		.kernel_events = options->kernel_events,
 		.ret_error = ret_error};
 	held_init(&m->held, options->held_bytes, output_temporary, &m->output);

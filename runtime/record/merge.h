@@ -52,8 +52,9 @@ struct merge_options {
 	const volatile sig_atomic_t *cancel;
 	size_t held_bytes;	       /* memory for events that wait for their turn; 0: 256 MiB */
 	const struct merge_sink *sink; /* takes all output; out_dir is then NULL */
-	bool only_at_rest;	       /* refuse a recording that is still being written */
-	bool device; /* rows of the recording's device profiles (merge_recording alone) */
+	bool leaf; /* out_dir, which is there, is a session's: its files go directly into it */
+	bool only_at_rest; /* refuse a recording that is still being written */
+	bool device;	   /* rows of the recording's device profiles (merge_recording alone) */
 };
 
 /* What was written for one process. */

@@ -30,6 +30,9 @@ struct parts {
 	Ntff__InternedDataDb__IdMapEntry **name_list;
 	Ntff__InternedDataDb db, *db_list[1];
 	Ntff__NtraceDamage damage;
+	Ntff__NtraceSession session;
+	Ntff__NtraceOff *offs;
+	Ntff__NtraceOff **off_list;
 	char lines[BLIND_LINES][BLIND_BYTES];
 	char *line_list[BLIND_LINES];
 };
@@ -46,6 +49,8 @@ static void parts_free(struct parts *p)
 	free(p->clock_list);
 	free(p->names);
 	free(p->name_list);
+	free(p->offs);
+	free(p->off_list);
 }
 
 static char *text(const char *s)
@@ -57,21 +62,88 @@ static char *text(const char *s)
 	(((array) = calloc((count) + 1, sizeof(*(array)))) && \
 		((list) = calloc((count) + 1, sizeof(*(list)))))
 
-static int add_files(Ntff__NtraceInfo *m, struct parts *p, const struct out_profile *f, size_t n)
+static void add_file(Ntff__NtraceInfo *m, struct parts *p, const struct out_profile *f)
 {
-	if (!ALLOCATE(p->files, p->file_list, n))
+	Ntff__NtraceDataFile *to = &p->files[m->n_collected_profiles];
+
+	ntff__ntrace_data_file__init(to);
+	to->name = text(f->name);
+	to->type = text(f->type);
+	to->message_count = f->messages;
+	to->bytes = f->bytes;
+	p->file_list[m->n_collected_profiles++] = to;
+}
+
+/* The other three, then what a session has left beside them. */
+static int add_files(Ntff__NtraceInfo *m, struct parts *p, const struct session *s,
+	const struct out_profile *f, size_t n)
+{
+	if (!ALLOCATE(p->files, p->file_list, n + s->file_count))
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		ntff__ntrace_data_file__init(&p->files[i]);
-		p->files[i].name = text(f[i].name);
-		p->files[i].type = text(f[i].type);
-		p->files[i].message_count = f[i].messages;
-		p->files[i].bytes = f[i].bytes;
-		p->file_list[i] = &p->files[i];
-	}
-	m->n_collected_profiles = n;
+	for (size_t i = 0; i < n; i++)
+		add_file(m, p, &f[i]);
+	for (size_t i = 0; i < s->file_count; i++)
+		add_file(m, p,
+			&(struct out_profile){.name = s->files[i].name,
+				.type = s->files[i].type,
+				.bytes = s->files[i].bytes});
 	m->collected_profiles = p->file_list;
 	return 0;
+}
+
+static size_t length(const char *const *list)
+{
+	size_t n = 0;
+
+	while (list && list[n])
+		n++;
+	return n;
+}
+
+static int add_off(Ntff__NtraceSession *to, struct parts *p, const struct rec_session_off *off)
+{
+	size_t n = 0;
+
+	while (off && off[n].what)
+		n++;
+	if (!ALLOCATE(p->offs, p->off_list, n))
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		ntff__ntrace_off__init(&p->offs[i]);
+		p->offs[i].what = text(off[i].what);
+		p->offs[i].why = text(off[i].why);
+		p->off_list[i] = &p->offs[i];
+	}
+	to->n_off = n;
+	to->off = p->off_list;
+	return 0;
+}
+
+static int add_session(Ntff__NtraceInfo *m, struct parts *p, const struct session *l)
+{
+	const struct rec_session *s = session_own(l);
+	Ntff__NtraceSession *to = &p->session;
+
+	if (!s)
+		return 0;
+	ntff__ntrace_session__init(to);
+#define COPY(member) to->member = s->member
+	COPY(session_id), COPY(enabled), COPY(on_fail), COPY(arch), COPY(logical_cores);
+	COPY(logical_nc_size), COPY(period_ms);
+#undef COPY
+#define COPY(member) to->member = text(s->member)
+	COPY(device_profile), COPY(device_profile_wanted), COPY(device_cores), COPY(event_cores);
+	COPY(layout), COPY(directory), COPY(runtime);
+#undef COPY
+#define COPY(member) (to->n_##member = length(s->member), to->member = (char **)s->member)
+	COPY(activities), COPY(event_types_off), COPY(environment);
+#undef COPY
+	to->driver = text(l->header.info.driver);
+	m->session = to;
+	m->session_id = (uint64_t)s->session_id;
+	m->arch = (uint32_t)s->arch;
+	m->logical_nc_size = (uint32_t)s->logical_nc_size;
+	return add_off(to, p, s->off);
 }
 
 /* Without device profiles their stage is none. */
@@ -306,7 +378,9 @@ int out_trace_info(const struct session *s, const struct process *process,
 	add_header(&m, s);
 	add_state(&m, &p, s);
 	add_blind(&m, &p, s, process->device_runs - process->device.runs);
-	rc = add_files(&m, &p, profiles, profile_count);
+	rc = add_files(&m, &p, s, profiles, profile_count);
+	if (rc == 0)
+		rc = add_session(&m, &p, s);
 	if (rc == 0)
 		rc = add_ledger(&m, &p, g, s);
 	if (rc == 0)

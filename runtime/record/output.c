@@ -62,7 +62,7 @@ int output_make_dir(struct output *o)
 	struct stat st;
 	int rc;
 
-	if (!o->dir || (lstat(o->dir, &st) == 0 && S_ISDIR(st.st_mode)))
+	if (!o->dir || o->leaf || (lstat(o->dir, &st) == 0 && S_ISDIR(st.st_mode)))
 		return 0;
 	rc = file_mkdirs(o->dir, &o->made);
 	if (rc < 0)
@@ -191,10 +191,37 @@ static int open_elsewhere(struct output *o, struct process *p, struct file_set *
 	return s->null_fd < 0 ? -errno : 0;
 }
 
+/* Nothing is made: whoever has removed the directory of a session meanwhile does not want it. */
+static int open_leaf(struct output *o, struct file_set *s)
+{
+	if (!session_own(o->session))
+		return output_fail(o, -EINVAL, "it is not the recording of a session");
+	if (o->leaf_used)
+		return output_fail(
+			o, -EINVAL, "it has several processes, but a session has one alone");
+	o->leaf_used = true;
+	s->dir = strdup(o->dir);
+	return s->dir ? 0 : output_fail(o, -ENOMEM, "out of memory");
+}
+
+static int make_directory(struct output *o, struct file_set *s, const char *name)
+{
+	_cleanup_free_ char *base = NULL;
+	int rc = output_make_dir(o);
+
+	if (rc < 0)
+		return rc;
+	if (asprintf(&base, "%s/%s", o->dir, name) < 0) {
+		base = NULL;
+		return output_fail(o, -ENOMEM, "out of memory");
+	}
+	rc = file_mkdir_unique(base, &s->dir);
+	return rc < 0 ? output_fail(o, rc, "cannot create %s: %s", base, strerror(-rc)) : 0;
+}
+
 int output_open(struct output *o, struct process *p)
 {
 	char instance[MAX_INSTANCE + 1], name[MAX_INSTANCE + 32];
-	_cleanup_free_ char *base = NULL;
 	struct file_set *s = p->files = calloc(1, sizeof(*s));
 	int rc;
 
@@ -205,17 +232,9 @@ int output_open(struct output *o, struct process *p)
 	snprintf(name, sizeof(name), "%s_pid_%u", instance, p->pid);
 	if (!o->dir)
 		return open_elsewhere(o, p, s, name);
-	rc = output_make_dir(o);
-	if (rc < 0)
-		return rc;
-	if (asprintf(&base, "%s/%s", o->dir, name) < 0) {
-		base = NULL;
-		return output_fail(o, -ENOMEM, "out of memory");
-	}
-	rc = file_mkdir_unique(base, &s->dir);
-	if (rc < 0)
-		return output_fail(o, rc, "cannot create %s: %s", base, strerror(-rc));
-	rc = open_file(o, s, MERGE_NTRACE);
+	rc = o->leaf ? open_leaf(o, s) : make_directory(o, s, name);
+	if (rc == 0)
+		rc = open_file(o, s, MERGE_NTRACE);
 	return rc < 0 ? rc : need_descriptor(o, s);
 }
 
@@ -244,8 +263,8 @@ void output_flush(void *ctx, struct process *p)
 	p->buf.len = 0;
 }
 
-/* CPU samples of the time in which the process was seen: by its records and by memory samples.  The
- * number of messages. */
+/* CPU samples of the time in which the process was seen: by its records and by memory samples; all that it took itself.
+ * The number of messages. */
 static uint64_t put_cpus(struct output *o, const struct process *p, const struct session_mem *mem)
 {
 	uint64_t first = p->first_seen ? p->first_seen : UINT64_MAX, last = p->last_seen;
@@ -257,6 +276,10 @@ static uint64_t put_cpus(struct output *o, const struct process *p, const struct
 		first = mem->first_ns;
 	if (mem && mem->last_ns > last)
 		last = mem->last_ns;
+	if (session_own(o->session)) {
+		first = 0;
+		last = UINT64_MAX;
+	}
 	put(o, p->files, MERGE_CPU_UTIL, &(struct pb_buf){0}); /* the file is there in any case */
 	while (session_cpu_run(o->session, first, last, &place, &run, &messages))
 		put(o, p->files, MERGE_CPU_UTIL, &run);
@@ -358,7 +381,7 @@ void output_discard(struct output *o, struct process *p)
 		outfile_abort(&s->file[i]);
 	for (unsigned i = 0; i < s->committed; i++)
 		unlink(s->path[i]);
-	if (s->dir)
+	if (s->dir && !o->leaf)
 		rmdir(s->dir); /* made by this run; fails if anything else is in it */
 	free_set(o, p);
 }

@@ -20,6 +20,7 @@ struct output {
 	const struct session *session;
 	const char *dir; /* NULL: to the sink, or /dev/null when there is none */
 	const struct merge_sink *sink;
+	bool leaf, leaf_used; /* dir is the directory of the one process that there is */
 	enum merge_kernel_events kernel_events;
 	char **ret_error;
 	unsigned made;		/* components of dir that are ours */

@@ -11,6 +11,11 @@
  *
  * A full disk has no room to say that it is full.  So the writer holds some, in a file without a name
  * that vanishes with it, however it ends: rec_writer_stop gives it up for the last frame.
+ *
+ * The writer may live in somebody else's program.  There its descriptors may be closed by others, and their numbers come
+ * to mean other files: before it writes it looks, and opens its own file anew.  And it may have to write while
+ * another thread holds the allocator's lock: rec_writer_reserve gets all memory beforehand, that of the compressor
+ * never grows.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,17 +25,24 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#define ZSTD_STATIC_LINKING_ONLY /* contexts in memory of the caller's */
 #include <zstd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/kept_fd.h"
 #include "runtime/record/columns.h"
 #include "runtime/record/footer.h"
 #include "runtime/record/frame.h"
+#include "runtime/trace/record.h"
 
 #define ZSTD_LEVEL 1
 #define MIN_CODED_RECORDS 4u	  /* fewer are left to zstd */
 #define RESERVE_BYTES (16u << 10) /* for the block of an end frame and what a file system adds */
 #define RESERVE_NAME ".reserve"
+/* What lies in a block before it is closed, if all its frames are as small as a frame can be that has a payload (8 bytes behind
+ * a head of 24), and the last one is as large as any. */
+#define BLOCK_ROOM (5u * REC_BLOCK_PAYLOAD)
+#define RESERVED_BLOCKS 1024u
 
 struct bytes {
 	uint8_t *data;
@@ -38,14 +50,16 @@ struct bytes {
 };
 
 struct rec_writer {
-	int dir_fd;
-	int fd; /* segment being written */
-	int reserve_fd;
+	char *path;
+	struct kept_fd dir;
+	struct kept_fd file; /* segment being written */
+	struct kept_fd reserve;
 	uint32_t index;
 	int error; /* first error, sticky */
 	uint64_t segment_bytes;
 	uint64_t bytes; /* of all segments */
 	ZSTD_CCtx *zstd;
+	void *zstd_memory;
 	struct bytes block; /* frames of the open block */
 	struct bytes out;   /* the closed block */
 	struct bytes whole; /* a payload whose two parts are put together */
@@ -83,12 +97,58 @@ static void append(struct bytes *b, const void *data, size_t size)
 	b->used += size;
 }
 
+/* ---- descriptors -------------------------------------------------------------------------- */
+
+/* Opens the directory again when the program has closed it.  0, or -errno: it is another's now, or gone. */
+static int hold_directory(struct rec_writer *w)
+{
+	int fd;
+
+	if (kept_fd_valid(&w->dir))
+		return 0;
+	fd = open(w->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int rc = kept_fd_again(&w->dir, fd);
+	if (rc == 0)
+		flock(w->dir.fd, LOCK_EX | LOCK_NB);
+	return rc;
+}
+
+/* The same with the segment.  0 or the sticky error. */
+static int hold_segment(struct rec_writer *w)
+{
+	char name[64];
+	int fd, rc;
+
+	if (w->error || kept_fd_valid(&w->file))
+		return w->error;
+	rc = hold_directory(w);
+	if (rc < 0)
+		return w->error = rc;
+	snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, w->index);
+	fd = openat(w->dir.fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return w->error = -errno;
+	rc = kept_fd_again(&w->file, fd);
+	if (rc == 0 && lseek(w->file.fd, (off_t)w->segment_bytes, SEEK_SET) < 0)
+		rc = -errno;
+	return w->error = rc;
+}
+
+void rec_writer_forget(struct rec_writer *w)
+{
+	kept_fd_close(&w->file);
+	kept_fd_close(&w->reserve);
+	kept_fd_close(&w->dir);
+}
+
 /* ---- segments ----------------------------------------------------------------------------- */
 
 static void put_out(struct rec_writer *w, const void *data, size_t size)
 {
-	if (!w->error)
-		w->error = file_write_all(w->fd, data, size);
+	if (hold_segment(w) == 0)
+		w->error = file_write_all(w->file.fd, data, size);
 	if (w->error)
 		return;
 	w->segment_bytes += size;
@@ -98,13 +158,15 @@ static void put_out(struct rec_writer *w, const void *data, size_t size)
 /* Closes the segment for good. */
 static void end_segment(struct rec_writer *w)
 {
-	if (w->fd < 0)
+	if (w->file.fd < 0 || hold_segment(w) < 0) {
+		kept_fd_close(&w->file);
 		return;
-	if (!w->error && fsync(w->fd) < 0 && errno != EINVAL && errno != ENOSYS)
+	}
+	if (fsync(w->file.fd) < 0 && errno != EINVAL && errno != ENOSYS)
 		w->error = -errno;
-	if (close(w->fd) < 0 && !w->error && errno != EINTR)
+	if (close(w->file.fd) < 0 && !w->error && errno != EINTR)
 		w->error = -errno;
-	w->fd = -1;
+	w->file.fd = -1;
 }
 
 static int put_segment_head(struct rec_writer *w)
@@ -119,14 +181,19 @@ static int put_segment_head(struct rec_writer *w)
 static int begin_segment(struct rec_writer *w, uint32_t index)
 {
 	char name[64];
+	int fd, rc;
 
 	if (index >= REC_MAX_SEGMENTS)
 		return w->error = -EFBIG;
+	rc = hold_directory(w);
+	if (rc < 0)
+		return w->error = rc;
 	snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, index);
-	w->fd = openat(w->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (w->fd < 0)
-		return w->error = -errno;
-	file_chown_invoker(w->fd);
+	fd = openat(w->dir.fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	rc = fd < 0 ? -errno : kept_fd_adopt(&w->file, fd);
+	if (rc < 0)
+		return w->error = rc;
+	file_chown_invoker(w->file.fd);
 	w->index = index;
 	w->segment_bytes = 0;
 	return put_segment_head(w);
@@ -332,6 +399,11 @@ int rec_writer_flush(struct rec_writer *w)
 	return close_block(w);
 }
 
+int rec_writer_error(const struct rec_writer *w)
+{
+	return w->error;
+}
+
 uint64_t rec_writer_bytes(const struct rec_writer *w)
 {
 	return w->bytes;
@@ -341,11 +413,10 @@ uint64_t rec_writer_bytes(const struct rec_writer *w)
 
 static void writer_free(struct rec_writer *w)
 {
-	cleanup_close(&w->fd);
-	cleanup_close(&w->reserve_fd);
-	cleanup_close(&w->dir_fd);
-	ZSTD_freeCCtx(w->zstd);
+	rec_writer_forget(w);
 	footer_free(&w->footer);
+	free(w->path);
+	free(w->zstd_memory);
 	free(w->block.data);
 	free(w->out.data);
 	free(w->whole.data);
@@ -354,28 +425,32 @@ static void writer_free(struct rec_writer *w)
 }
 
 /* Takes back what open has begun. */
-static void discard(struct rec_writer *w, const char *path)
+static void discard(struct rec_writer *w)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, 0u);
-	if (w->dir_fd >= 0)
-		unlinkat(w->dir_fd, name, 0);
-	rmdir(path);
+	if (hold_directory(w) == 0)
+		unlinkat(w->dir.fd, name, 0);
+	rmdir(w->path);
 	writer_free(w);
 }
 
-static struct rec_writer *writer_new(void)
+static struct rec_writer *writer_new(const char *path)
 {
 	struct rec_writer *w = calloc(1, sizeof(*w));
+	size_t size = ZSTD_estimateCCtxSize(ZSTD_LEVEL);
 
 	if (!w)
 		return NULL;
-	w->fd = w->dir_fd = w->reserve_fd = -1;
-	w->zstd = ZSTD_createCCtx();
+	w->file.fd = w->dir.fd = w->reserve.fd = -1;
+	w->path = strdup(path);
+	w->zstd_memory = malloc(size);
+	if (w->zstd_memory)
+		w->zstd = ZSTD_initStaticCCtx(w->zstd_memory, size);
 	if (w->zstd)
 		ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
-	else
+	if (!w->path || !w->zstd)
 		w->error = -ENOMEM;
 	return w;
 }
@@ -384,21 +459,34 @@ static struct rec_writer *writer_new(void)
 static int reserve(struct rec_writer *w)
 {
 	static const uint8_t zero[RESERVE_BYTES];
-	int fd = openat(w->dir_fd, RESERVE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
+	int fd = openat(w->dir.fd, RESERVE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	int rc;
 
 	if (fd < 0)
 		return no_space(-errno) ? -errno : 0;
-	unlinkat(w->dir_fd, RESERVE_NAME, 0);
-	w->reserve_fd = fd;
-	rc = file_write_all(fd, zero, sizeof(zero));
+	unlinkat(w->dir.fd, RESERVE_NAME, 0);
+	if (kept_fd_adopt(&w->reserve, fd) < 0)
+		return 0;
+	rc = file_write_all(w->reserve.fd, zero, sizeof(zero));
 	return rc == -ENOSPC || rc == -EDQUOT ? rc : 0; /* the size of a file may have a limit */
+}
+
+static int open_directory(struct rec_writer *w)
+{
+	int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int rc = fd < 0 ? -errno : kept_fd_adopt(&w->dir, fd);
+
+	if (rc < 0)
+		return rc;
+	/* Not every file system can; readers then do not know. */
+	flock(w->dir.fd, LOCK_EX | LOCK_NB);
+	file_chown_invoker(w->dir.fd);
+	return 0;
 }
 
 int rec_writer_open(const char *path, struct rec_writer **ret_writer)
 {
-	struct rec_writer *w = writer_new();
+	struct rec_writer *w = writer_new(path);
 	int error = w ? w->error : -ENOMEM;
 
 	if (error == 0 && mkdir(path, 0777) < 0)
@@ -408,24 +496,32 @@ int rec_writer_open(const char *path, struct rec_writer **ret_writer)
 			writer_free(w);
 		return error;
 	}
-	w->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (w->dir_fd < 0) {
-		error = -errno;
-		discard(w, path);
-		return error;
-	}
-	flock(w->dir_fd,
-		LOCK_EX | LOCK_NB); /* not every file system can; readers then do not know */
-	file_chown_invoker(w->dir_fd);
-	error = begin_segment(w, 0);
+	error = open_directory(w);
+	if (error == 0)
+		error = begin_segment(w, 0);
 	if (error == 0)
 		error = reserve(w);
 	if (error) {
-		discard(w, path);
+		discard(w);
 		return error;
 	}
 	*ret_writer = w;
 	return 0;
+}
+
+int rec_writer_reserve(struct rec_writer *w, size_t counters)
+{
+	size_t records = REC_BLOCK_PAYLOAD / sizeof(struct trace_record);
+
+	if (room(w, &w->block, BLOCK_ROOM - w->block.used) < 0 ||
+		room(w, &w->coded, rec_columns_bound(records) - w->coded.used) < 0)
+		return w->error;
+	w->out.used = 0;
+	if (room(w, &w->out, sizeof(w->head) + ZSTD_compressBound(BLOCK_ROOM)) < 0)
+		return w->error;
+	if (footer_reserve(&w->footer, counters, RESERVED_BLOCKS) < 0 && !w->error)
+		w->error = -ENOMEM;
+	return w->error;
 }
 
 /* A block of its own, and the way to it. */
@@ -454,11 +550,13 @@ static int take_back(struct rec_writer *w)
 	w->error = 0;
 	w->block.used = w->payload = w->restored = 0;
 	w->head = (struct rec_block_head){.number = w->head.number};
-	cleanup_close(&w->reserve_fd);
-	if (w->fd < 0)
+	kept_fd_close(&w->reserve);
+	if (w->file.fd < 0)
 		return begin_segment(w, w->index + 1);
-	if (ftruncate(w->fd, (off_t)w->segment_bytes) < 0 ||
-		lseek(w->fd, (off_t)w->segment_bytes, SEEK_SET) < 0)
+	if (hold_segment(w) < 0)
+		return w->error;
+	if (ftruncate(w->file.fd, (off_t)w->segment_bytes) < 0 ||
+		lseek(w->file.fd, (off_t)w->segment_bytes, SEEK_SET) < 0)
 		return w->error = -errno;
 	return w->segment_bytes ? 0 : put_segment_head(w);
 }
@@ -474,26 +572,34 @@ int rec_writer_stop(struct rec_writer *w, int wait_status)
 		close_block(w);
 	}
 	if (w->error == 0)
-		fsync(w->fd); /* the command may run on for long */
+		fsync(w->file.fd); /* the command may run on for long */
 	int rc = w->error;
 	w->error = error ? error : rc;
 	return rc;
 }
 
-int rec_writer_close(struct rec_writer *w)
+int rec_writer_end(struct rec_writer *w, struct kept_fd *ret_lock)
 {
 	int error;
 
-	if (!w)
-		return 0;
 	if (close_block(w) == 0) {
-		cleanup_close(&w->reserve_fd);
+		kept_fd_close(&w->reserve);
 		put_footer(w);
 	}
-	if (w->error && w->fd >= 0 && ftruncate(w->fd, (off_t)w->segment_bytes) < 0)
+	if (w->error && kept_fd_valid(&w->file) &&
+		ftruncate(w->file.fd, (off_t)w->segment_bytes) < 0)
 		w->segment_bytes = 0; /* a torn block stays, and is cut off when it is read */
 	end_segment(w);
 	error = w->error;
+	if (ret_lock) {
+		*ret_lock = w->dir;
+		w->dir.fd = -1;
+	}
 	writer_free(w);
 	return error;
+}
+
+int rec_writer_close(struct rec_writer *w)
+{
+	return w ? rec_writer_end(w, NULL) : 0;
 }

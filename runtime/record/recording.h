@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/kept_fd.h"
 
 #define REC_DIR "recording"
 #define REC_SEGMENT_FORMAT "segment-%06u.ntrec"
@@ -58,6 +59,7 @@ enum rec_type {
 	REC_FOOTER = 13,   /* struct rec_footer: what is where; written at close */
 	REC_THREAD = 14,   /* struct rec_thread rows: the source is in another pid namespace */
 	REC_DEVICE_PROFILE = 15, /* struct rec_device_profile; stands before END */
+	REC_FILE = 16,		 /* struct rec_file, then its name */
 	REC_TYPES_END,
 };
 
@@ -88,6 +90,12 @@ struct rec_device_profile {
 	uint32_t pid;	/* initial pid namespace */
 	uint64_t bytes; /* of the file */
 	uint64_t check; /* XXH3-64 (seed 0) of the file */
+};
+
+/* A file that the session of an inspection has left in its directory, where trace_info.pb comes to be. */
+struct rec_file {
+	char type[16]; /* "ntff", "neff"; padded with zeros */
+	uint64_t bytes;
 };
 
 #define REC_DEVICE_PROFILE_NONE UINT32_MAX /* the process was profiled and has left no file */
@@ -169,6 +177,7 @@ static_assert(sizeof(struct rec_segment) == 16, "rec_segment");
 static_assert(sizeof(struct rec_frame) == 24, "rec_frame");
 static_assert(sizeof(struct rec_thread) == 16, "rec_thread");
 static_assert(sizeof(struct rec_device_profile) == 24, "rec_device_profile");
+static_assert(sizeof(struct rec_file) == 24, "rec_file");
 
 enum rec_counter_id {
 	REC_COUNTER_NONE,
@@ -186,8 +195,16 @@ enum rec_counter_id {
 struct rec_writer; /* one thread */
 
 /* Creates directory `path` (must not exist: -EEXIST) and its first segment.  Holds a lock (flock) on
- * the directory until it is closed or its process is dead.  0 or -errno. */
+ * the directory until it is closed or its process is dead.  Descriptors are kept ones (kept_fd.h); one that the program
+ * has closed is had again by the path.  0 or -errno. */
 int rec_writer_open(const char *path, struct rec_writer **ret_writer);
+/* For a writer that must not allocate for a while: when this gave 0 it does not, and takes no lock, until
+ * 1024 blocks more are written or `counters` counters more are new; frames are to have at most 256 KiB.  0 or
+ * the sticky error. */
+int rec_writer_reserve(struct rec_writer *w, size_t counters);
+/* In the child of a fork: gives up the descriptors, and the lock with them.  Nothing else of the writer is to be used there.
+ * Async-signal-safe. */
+void rec_writer_forget(struct rec_writer *w);
 /* Appends a frame to the open block; a large batch of records becomes several.  Counters are noted
  * for the footer.  0 or the first error ever met (sticky), e.g. -ENOSPC; -EMSGSIZE beyond
  * REC_MAX_PAYLOAD. */
@@ -198,6 +215,8 @@ int rec_writer_frame_at(struct rec_writer *w, enum rec_type type, uint16_t sourc
 	const void *head, size_t head_size, const void *body, size_t body_size);
 /* Closes the block and hands everything to the kernel.  0 or -errno. */
 int rec_writer_flush(struct rec_writer *w);
+/* The sticky error; 0. */
+int rec_writer_error(const struct rec_writer *w);
 /* Bytes of the segments so far, without the open block. */
 uint64_t rec_writer_bytes(const struct rec_writer *w);
 /*
@@ -210,6 +229,12 @@ uint64_t rec_writer_bytes(const struct rec_writer *w);
 int rec_writer_stop(struct rec_writer *w, int wait_status);
 /* Writes the footer, flushes, syncs and frees.  0 or the first error. */
 int rec_writer_close(struct rec_writer *w);
+/* The same, but the lock is kept until the caller closes *ret_lock: nobody shall take the recording for one that was
+ * left behind while it is being merged.  ret_lock may be NULL. */
+int rec_writer_end(struct rec_writer *w, struct kept_fd *ret_lock);
+/* Removes a recording that is here no longer needed: its segments, and then its directory, in which nothing else may be.  0 or
+ * -errno. */
+int rec_remove(const char *path);
 
 /* ---- reader ------------------------------------------------------------------------------- */
 

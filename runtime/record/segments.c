@@ -161,3 +161,21 @@ void segments_close(struct segments *s)
 	free(s->index);
 	s->index = NULL;
 }
+
+int rec_remove(const char *path)
+{
+	struct segments s = {.dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+	int rc = s.dir_fd < 0 ? -errno : list(&s);
+
+	for (size_t i = s.count; rc == 0 && i > 0; i--) {
+		char name[64];
+
+		snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, s.index[i - 1]);
+		if (unlinkat(s.dir_fd, name, 0) < 0)
+			rc = -errno;
+	}
+	segments_close(&s);
+	if (rc == 0 || rc == -ENOENT)
+		rc = rmdir(path) < 0 ? -errno : 0;
+	return rc;
+}

@@ -49,6 +49,9 @@ void session_free(struct session *s)
 	for (size_t i = 0; i < s->mem_count; i++)
 		pb_buf_free(&s->mems[i].data);
 	free(s->mems);
+	for (size_t i = 0; i < s->file_count; i++)
+		free(s->files[i].name);
+	free(s->files);
 	free(s->intervals);
 	free(s->device_clocks);
 	free(s->names);
@@ -364,6 +367,40 @@ static int take_profile(struct session *s, const struct rec_frame *f, const uint
 	return 0;
 }
 
+static int take_file(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct session_file *to;
+	struct rec_file file;
+	size_t len;
+	int rc;
+
+	if (f->size < sizeof(file))
+		return session_invalid(s);
+	memcpy(&file, payload, sizeof(file));
+	len = f->size - sizeof(file);
+	if (len > SESSION_MAX_NAME)
+		len = SESSION_MAX_NAME;
+	rc = session_grow(&s->files, &s->file_cap, s->file_count + 1, sizeof(*s->files));
+	if (rc < 0)
+		return rc;
+	to = &s->files[s->file_count];
+	*to = (struct session_file){.name = malloc(len + 1), .bytes = file.bytes};
+	if (!to->name)
+		return -ENOMEM;
+	copy_utf8(to->name, (const char *)payload + sizeof(file), len, len);
+	copy_utf8(to->type, file.type, strnlen(file.type, sizeof(file.type)), sizeof(file.type));
+	s->file_count++;
+	return 0;
+}
+
+bool session_has_file(const struct session *s, const char *type)
+{
+	for (size_t i = 0; i < s->file_count; i++)
+		if (!strcmp(s->files[i].type, type))
+			return true;
+	return false;
+}
+
 static int take_end(struct session *s, const struct rec_frame *f, const uint8_t *payload)
 {
 	if (f->size < sizeof(s->end))
@@ -384,6 +421,7 @@ static int (*const takers[])(struct session *, const struct rec_frame *, const u
 	[REC_MEM] = take_mem,
 	[REC_END] = take_end,
 	[REC_DEVICE_PROFILE] = take_profile,
+	[REC_FILE] = take_file,
 };
 
 int session_frame(struct session *s, const struct rec_frame *f, const uint8_t *payload)

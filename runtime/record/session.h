@@ -68,6 +68,13 @@ struct session_interval {
 	size_t at, size; /* of its messages in session.cpu */
 };
 
+/* A file that a REC_FILE names. */
+struct session_file {
+	char *name; /* valid UTF-8 */
+	char type[17];
+	uint64_t bytes;
+};
+
 #define SESSION_BAD_PROFILES 3u
 
 /* The device profiles that the recording names. */
@@ -92,11 +99,12 @@ struct session {
 	struct session_source *sources; /* by number */
 	struct session_mem *mems;
 	struct session_clock *device_clocks;
+	struct session_file *files;
 	struct pb_buf cpu; /* encoded as in cpu_util.pb */
 	struct session_interval *intervals;
 	size_t interval_count, interval_cap, name_count, name_cap, name_bytes, name_bytes_cap,
 		counter_count, counter_cap, mem_count, mem_cap, device_clock_count,
-		device_clock_cap;
+		device_clock_cap, file_count, file_cap;
 	uint64_t read_done;  /* raw records found: runtime records and finished calls */
 	uint64_t read_calls; /* finished calls among them */
 	uint64_t read;	     /* all raw records found, invalid ones too */
@@ -128,6 +136,13 @@ void session_free(struct session *s);
 int session_frame(struct session *s, const struct rec_frame *f, const uint8_t *payload);
 /* The pid of a source that has a record now, which settles it. */
 uint32_t session_settle(struct session *s, uint16_t source);
+/* Did a program record itself?  NULL: no, or the header is lost. */
+static inline const struct rec_session *session_own(const struct session *s)
+{
+	return s->header.info.session;
+}
+/* Is there a file of this type among those that the recording names? */
+bool session_has_file(const struct session *s, const char *type);
 /* Key for a table of a pair, which nobody can choose who does not know the seed.  Not 0. */
 uint64_t session_key(const struct session *s, uint64_t a, uint64_t b);
 /* A payload or record that cannot be. */

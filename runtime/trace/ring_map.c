@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,39 +43,48 @@ static const void *map_part(int fd, uint64_t offset, uint64_t bytes)
 
 /* ---- what lies where ---------------------------------------------------------------------- */
 
-/* Those that overlap are the same: in the tree none do, so that this is an order. */
-static int compare_places(const void *a, const void *b)
-{
-	const struct ring_place *x = a, *y = b;
+/*
+ * They stand in order, in an array that is there from the start: a poll allocates nothing, for another thread may be
+ * stopped with the allocator's lock in its hand.  To move the rest up costs nothing where the file grows at its end,
+ * as a writer makes it, and a second in all at the very worst.
+ */
 
-	return x->end <= y->offset ? -1 : x->offset >= y->end;
+/* The first place that ends behind this offset. */
+static uint32_t place_find(const struct ctl_reader *r, uint64_t offset)
+{
+	uint32_t low = 0, high = r->place_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (r->places[middle].end <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
-/* 0; -EPROTO: something is there already; -ENOMEM. */
+/* 0; -EPROTO: something is there already. */
 static int place_take(struct ctl_reader *r, uint64_t offset, uint64_t bytes)
 {
-	struct ring_place *place = &r->places[r->place_count];
-	struct ring_place *const *found;
+	uint32_t at = place_find(r, offset);
+	struct ring_place *place = &r->places[at];
 
-	*place = (struct ring_place){offset, offset + bytes};
-	found = tsearch(place, &r->tree, compare_places);
-	if (!found)
-		return -ENOMEM;
-	if (*found != place)
+	if (at < r->place_count && place->offset < offset + bytes)
 		return -EPROTO;
-	r->place_count++;
+	memmove(place + 1, place, (r->place_count++ - at) * sizeof(*place));
+	*place = (struct ring_place){offset, offset + bytes};
 	return 0;
 }
 
-/* The one that was taken last. */
-static void place_give_back(struct ctl_reader *r)
+/* One that was taken. */
+static void place_give_back(struct ctl_reader *r, uint64_t offset)
 {
-	(void)tdelete(&r->places[--r->place_count], &r->tree, compare_places);
-}
+	uint32_t at = place_find(r, offset);
+	struct ring_place *place = &r->places[at];
 
-static void keep(void *place)
-{
-	(void)place; /* it lies in the reader */
+	memmove(place, place + 1, (--r->place_count - at) * sizeof(*place));
 }
 
 /* ---- open and close ----------------------------------------------------------------------- */
@@ -92,7 +100,7 @@ static int check_control(struct ctl_reader *r, uint64_t size)
 		size - names < CTL_NAMES_BYTES)
 		return -EPROTO;
 	if (place_take(r, names, CTL_NAMES_BYTES) < 0)
-		return -ENOMEM;
+		return -EPROTO;
 	r->names = map_part(r->file.fd, names, CTL_NAMES_BYTES);
 	return r->names ? 0 : -ENOMEM;
 }
@@ -141,7 +149,6 @@ void ctl_reader_close(struct ctl_reader *r)
 		for (uint32_t e = 1; e < v->epochs; e++)
 			(void)munmap((void *)(uintptr_t)v->slots[e], v->map_bytes[e]);
 	}
-	tdestroy(r->tree, keep);
 	if (r->names)
 		(void)munmap((void *)(uintptr_t)r->names, CTL_NAMES_BYTES);
 	if (r->ctl)
@@ -176,7 +183,7 @@ static int map_own(struct ctl_reader *r, uint64_t offset, uint64_t bytes, const 
 		return rc;
 	*ret = map_part(r->file.fd, offset, bytes);
 	if (!*ret)
-		place_give_back(r);
+		place_give_back(r, offset);
 	return *ret ? 0 : -ENOMEM;
 }
 

@@ -114,36 +114,6 @@ void sys_trace_open(void)
 
 /* ---- start, stop -------------------------------------------------------------------------- */
 
-static struct trace_filter filter_of(const struct nrt_sys_trace_config *c)
-{
-	struct trace_filter f = {0};
-
-	for (uint32_t type = 0; type < TRACE_TYPE_COUNT; type++)
-		f.types |= (uint64_t)c->type[type] << type;
-	for (uint32_t nc = 0; nc < TRACE_MAX_NC; nc++)
-		f.cores[nc / 64] |= (uint64_t)c->nc[nc] << nc % 64;
-	return f;
-}
-
-/* The reader of what this process writes from now on. */
-static int open_reader(struct ctl_reader **ret)
-{
-	struct kept_fd file;
-	int rc = trace_open();
-
-	if (rc == 0)
-		rc = trace_control_fd();
-	/* Low numbers are the program's. */
-	if (rc >= 0)
-		rc = kept_fd_adopt(&file, rc);
-	if (rc < 0)
-		return rc;
-	rc = ctl_reader_open(file.fd, CTL_SUB_API, ret);
-	if (rc < 0)
-		kept_fd_close(&file);
-	return rc;
-}
-
 /* From here on the service thread may read as well. */
 static void open_intake(void)
 {
@@ -223,14 +193,15 @@ static int take(uint64_t *ret_mark)
 static int open_locked(const struct nrt_sys_trace_config *config)
 {
 	uint64_t max = config->max_events_per_nc;
-	const struct trace_filter filter = filter_of(config);
+	const struct trace_filter filter = sys_trace_filter(config);
 	struct clock_snapshot now = clock_snapshot_take();
 	int rc;
 
 	max = max < RING_MIN_CAPACITY ? RING_MIN_CAPACITY : max;
 	capture.store = event_store_new(max);
 	intake.store = event_store_new(max); /* nobody else looks at it before open_intake */
-	rc = capture.store && intake.store ? open_reader(&capture.reader) : -ENOMEM;
+	rc = capture.store && intake.store ? trace_reader_open(CTL_SUB_API, &capture.reader)
+					   : -ENOMEM;
 	if (rc == 0)
 		rc = ctl_reader_skip(capture.reader); /* an earlier capture's */
 	if (rc == 0) {

@@ -241,6 +241,17 @@ void nrt_sys_trace_free_event_types(const char **event_types, size_t count)
 
 /* ---- fetch options ------------------------------------------------------------------------ */
 
+struct trace_filter sys_trace_filter(const struct nrt_sys_trace_config *c)
+{
+	struct trace_filter f = {0};
+
+	for (uint32_t type = 0; type < TRACE_TYPE_COUNT; type++)
+		f.types |= (uint64_t)c->type[type] << type;
+	for (uint32_t nc = 0; nc < TRACE_MAX_NC; nc++)
+		f.cores[nc / 64] |= (uint64_t)c->nc[nc] << nc % 64;
+	return f;
+}
+
 void sys_trace_fetch_defaults(struct nrt_sys_trace_fetch_options *options)
 {
 	*options = (struct nrt_sys_trace_fetch_options){.nc_idx = TRACE_ALL_NC};

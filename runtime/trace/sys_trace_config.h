@@ -14,6 +14,7 @@
 #include <nrt/nrt_sys_trace.h>
 
 #include "runtime/trace/event_registry.h"
+#include "runtime/trace/ring.h"
 
 #define SYS_TRACE_DEFAULT_EVENTS 0x100000u /* the binary's; documents say 1,000,000 */
 
@@ -30,6 +31,9 @@ struct nrt_sys_trace_fetch_options {
 
 void sys_trace_config_defaults(struct nrt_sys_trace_config *config);
 void sys_trace_fetch_defaults(struct nrt_sys_trace_fetch_options *options);
+
+/* What a subscriber with this configuration wants. */
+struct trace_filter sys_trace_filter(const struct nrt_sys_trace_config *config);
 
 /* Setters for the ABI calls here and of inspections: NRT_INVALID for what is out of range, said in the log as
  * by `call`. */

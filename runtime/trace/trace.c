@@ -576,3 +576,21 @@ int trace_control_fd(void)
 	pthread_mutex_unlock(&state.lock);
 	return fd;
 }
+
+int trace_reader_open(enum ctl_subscriber who, struct ctl_reader **ret)
+{
+	struct kept_fd file;
+	int rc = trace_open();
+
+	if (rc == 0)
+		rc = trace_control_fd();
+	/* Low numbers are the program's. */
+	if (rc >= 0)
+		rc = kept_fd_adopt(&file, rc);
+	if (rc < 0)
+		return rc;
+	rc = ctl_reader_open(file.fd, who, ret);
+	if (rc < 0)
+		kept_fd_close(&file);
+	return rc;
+}

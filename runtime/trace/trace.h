@@ -145,6 +145,8 @@ const char *trace_hint(int error);
 
 /* Another descriptor of the control file, to read, close-on-exec, the caller's to close; or -errno. */
 int trace_control_fd(void);
+/* The reader of what this process writes, for a subscriber in it; the caller's to close.  0 or -errno. */
+int trace_reader_open(enum ctl_subscriber who, struct ctl_reader **ret);
 
 /* ---- agent and service thread (service.c) ---------------------------------------------------- */
 
