@@ -5,7 +5,7 @@
  * A session writes directly in its leaf, which nobody had before: of several processes (or containers with
  * one pid) that want a name mkdir decides, and the others get name_2, name_3, ...  Below the base, which
  * may be a symbolic link, none is followed.  A session that keeps files of failures only writes in a scratch
- * directory beside it, `<base>/.<leaf>.tmp`, from which single files are moved; no directory is ever walked.
+ * directory of its own, `<base>/.<leaf>.tmp`, from which single files are moved; no directory is ever walked.
  *
  * The layouts, with the session's begin as its time:
  *	flat		<base>/<instance>_pid_<pid>
@@ -57,7 +57,7 @@ struct inspect_dir {
 	struct kept_fd leaf; /* of path, when that is not work */
 	uint64_t base_dev, base_ino;
 	unsigned base_made; /* components of base that this session made */
-	bool level_made;    /* and the level between base and leaf */
+	char *level;	    /* path of the one between base and leaf, when this session made it */
 };
 
 /* Makes the directory (and, for on_fail, the scratch directory).  What is wrong is said in the log, in the
