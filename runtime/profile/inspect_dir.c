@@ -108,6 +108,7 @@ static void take_away(struct inspect_dir *d)
 	if (d->on_fail)
 		remove_scratch(d);
 	(void)remove_own(&d->path, d->on_fail ? &d->leaf : &d->fd);
+	/* Whoever of those who share it is the last. */
 	if (d->level)
 		(void)rmdir(d->level);
 	file_mkdirs_undo(d->base, d->base_made);
@@ -186,13 +187,14 @@ static int make_level(
 	bool made;
 	int fd = take_level(base_fd, base, name, &made);
 
-	if (fd < 0 || !made)
+	if (fd < 0)
 		return fd;
 	d->level = inspect_path_join(d->base, "", name);
 	if (d->level)
 		return fd;
 	(void)close(fd);
-	(void)unlinkat(base_fd, name, AT_REMOVEDIR);
+	if (made)
+		(void)unlinkat(base_fd, name, AT_REMOVEDIR);
 	return -ENOMEM;
 }
 
@@ -331,7 +333,10 @@ static NRT_STATUS open_dir(const char *call, const char *base, const struct insp
 	rc = inspect_path_absolute(base, &d->base);
 	if (rc == 0)
 		rc = make(d, wish);
-	return rc < 0 ? refuse(call, base, rc) : NRT_SUCCESS;
+	if (rc < 0)
+		return refuse(call, base, rc);
+	log_write(LOG_LEVEL_INFO, TAG, call, "The files of this session will be in %s", d->path);
+	return NRT_SUCCESS;
 }
 
 NRT_STATUS inspect_dir_open(

@@ -57,7 +57,7 @@ struct inspect_dir {
 	struct kept_fd leaf; /* of path, when that is not work */
 	uint64_t base_dev, base_ino;
 	unsigned base_made; /* components of base that this session made */
-	char *level;	    /* path of the one between base and leaf, when this session made it */
+	char *level;	    /* path of the one between base and leaf */
 };
 
 /* Makes the directory (and, for on_fail, the scratch directory).  What is wrong is said in the log, in the
