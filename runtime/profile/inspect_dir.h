@@ -81,7 +81,8 @@ int inspect_dir_drop(struct inspect_dir *d, const char *name);
  * when they are empty only; says so when the scratch directory is not.  Frees d.  NULL is fine. */
 void inspect_dir_close(struct inspect_dir *d);
 
-/* The session that is active, for nrt_inspect_get_instance_output_dir; NULL = none, before d is closed. */
+/* The session that is active, for nrt_inspect_get_instance_output_dir; NULL = none, before d is closed.  An
+ * agent learns that there is one, so after trace_open. */
 void inspect_dir_publish(const struct inspect_dir *d);
 
 #endif

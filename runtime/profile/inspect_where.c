@@ -20,6 +20,7 @@
 #include "runtime/profile/inspect_config.h"
 #include "runtime/profile/inspect_dir.h"
 #include "runtime/profile/inspect_names.h"
+#include "runtime/trace/trace.h"
 
 #define TAG "NRT"
 
@@ -33,6 +34,8 @@ void inspect_dir_publish(const struct inspect_dir *d)
 	pthread_mutex_lock(&published.lock);
 	published.active = d;
 	pthread_mutex_unlock(&published.lock);
+	if (d && !d->is_null)
+		trace_count_session();
 }
 
 /* name becomes the first of name, name_2, ... that nothing has. */
