@@ -43,6 +43,7 @@ static int put_runtime_counters(
 	const struct rec_counter rows[] = {
 		{REC_C_NAMES_LOST, 0, runtimes_names_lost(c->runtimes, at)},
 		{REC_C_THREADS_GONE, 0, runtimes_threads_gone(c->runtimes, at)},
+		{REC_C_SESSIONS, 0, runtimes_sessions(c->runtimes, at)},
 	};
 	int rc = 0;
 

@@ -270,6 +270,7 @@ static void retire(struct followed *f)
 		ctl_reader_counters(f->reader, i, &l->nc_idx, &l->lane, &l->counters);
 	}
 	f->final_names_lost = ctl_reader_names_lost(f->reader);
+	f->final_sessions = ctl_reader_sessions(f->reader);
 	attach_unsubscribe(&f->page);
 	attach_close(&f->page);
 	ctl_reader_close(f->reader); /* and the lock with it */
@@ -394,6 +395,13 @@ uint64_t runtimes_names_lost(const struct runtimes *r, unsigned i)
 	const struct followed *f = r->list[i];
 
 	return f->reader ? ctl_reader_names_lost(f->reader) : f->final_names_lost;
+}
+
+uint32_t runtimes_sessions(const struct runtimes *r, unsigned i)
+{
+	const struct followed *f = r->list[i];
+
+	return f->reader ? ctl_reader_sessions(f->reader) : f->final_sessions;
 }
 
 uint64_t runtimes_threads_gone(const struct runtimes *r, unsigned i)

@@ -95,6 +95,7 @@ uint32_t runtimes_ring_count(const struct runtimes *r, unsigned i);
 void runtimes_ring(const struct runtimes *r, unsigned i, uint32_t n, uint32_t *ret_nc_idx,
 	uint32_t *ret_lane, struct ring_counters *ret);
 uint64_t runtimes_names_lost(const struct runtimes *r, unsigned i);
+uint32_t runtimes_sessions(const struct runtimes *r, unsigned i);
 uint64_t runtimes_threads_gone(const struct runtimes *r, unsigned i);
 
 /* Callers that were refused: not a wanted process, one that the recorder cannot see, not a control file, no hello in time, or no

@@ -35,6 +35,7 @@ struct followed {
 	uint32_t final_count;
 	struct final_ring *final;
 	uint64_t final_names_lost;
+	uint32_t final_sessions;
 };
 
 /* A connection that has not said hello. */

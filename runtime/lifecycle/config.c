@@ -41,6 +41,7 @@ static const struct field {
 	{ENV_ID_NEURON_RT_TRACE_NUM_ENTRIES, offsetof(struct config, trace_entries)},
 	{ENV_ID_NEURON_RT_OOM_DUMP_DIRECTORY, offsetof(struct config, oom_directory)},
 	{ENV_ID_NTRACE_DEVICE_PROFILE, offsetof(struct config, profile_dir)},
+	{ENV_ID_NTRACE_OUTPUT_LAYOUT, offsetof(struct config, output_layout)},
 	{ENV_ID_NEURON_RT_ROOT_COMM_ID, offsetof(struct config, root_comm_id)},
 	{ENV_ID_NTRACE_PROFILE_MAX_MB, offsetof(struct config, profile.max_mb)},
 #define RING(size)                                                                         \

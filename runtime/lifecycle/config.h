@@ -40,6 +40,7 @@ struct config {
 	const char *oom_directory; /* for reports of full device memory; "" = none */
 	struct config_profile profile;
 	const char *profile_dir;  /* NTRACE_DEVICE_PROFILE; "" = unset */
+	uint32_t output_layout;	  /* NTRACE_OUTPUT_LAYOUT: enum inspect_layout */
 	const char *root_comm_id; /* NEURON_RT_ROOT_COMM_ID; "" = unset */
 };
 

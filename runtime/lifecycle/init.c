@@ -95,6 +95,7 @@ static NRT_STATUS copy_settings(struct init *i)
 	(void)snprintf(
 		i->r->oom_directory, sizeof(i->r->oom_directory), "%s", i->config.oom_directory);
 	(void)snprintf(i->r->profile_dir, sizeof(i->r->profile_dir), "%s", i->config.profile_dir);
+	i->r->output_layout = i->config.output_layout;
 	i->r->profile = i->config.profile;
 	i->r->core_count = i->config.core_count;
 	i->r->reset_cores = i->config.reset_cores;

@@ -27,6 +27,7 @@ struct runtime {
 	char oom_directory[RUNTIME_OOM_DIRECTORY_BYTES]; /* "" = none */
 	struct config_profile profile;
 	char profile_dir[RUNTIME_PROFILE_BYTES]; /* of the recorder, "" = none */
+	uint32_t output_layout;			 /* enum inspect_layout */
 	struct device_system *devices;
 	/* Who uses the library, as it said to nrt_init; "" = it did not. */
 	nrt_framework_type_t framework;

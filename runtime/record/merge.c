@@ -86,9 +86,9 @@ static int cancelled(const struct merger *m)
 static void seed_tables(struct merger *m, uint64_t seed)
 {
 	struct map64 *const tables[] = {&m->session.name_index, &m->session.counter_index,
-		&m->session.runtimes, &m->processes.pids, &m->held.late_flags, &m->ingest.pairs,
-		&m->ingest.id_index, &m->ingest.announced, &m->ingest.last_done,
-		&m->timeline.threads, &m->timeline.displaced};
+		&m->session.runtimes, &m->session.inspected, &m->processes.pids,
+		&m->held.late_flags, &m->ingest.pairs, &m->ingest.id_index, &m->ingest.announced,
+		&m->ingest.last_done, &m->timeline.threads, &m->timeline.displaced};
 
 	m->session.seed = seed;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)

@@ -35,6 +35,7 @@ static const struct {
 struct file_set {
 	struct file_set *next; /* of those whose ntrace.pb has a descriptor */
 	char *dir;
+	bool beside; /* named for a process that has a session of its own */
 	char *path[MERGE_FILES];
 	struct outfile file[MERGE_FILES];
 	unsigned opened, committed;
@@ -91,6 +92,17 @@ static void instance_name(const struct session *session, char name[MAX_INSTANCE 
 	name[n] = '\0';
 	if (n == 0)
 		snprintf(name, MAX_INSTANCE + 1, "unknown");
+}
+
+/* A process that has inspected itself has a directory `*_pid_*` already, where this one may come to lie; there is
+ * to be one. */
+static void process_name(
+	const struct output *o, const struct process *p, bool beside, char name[MAX_INSTANCE + 32])
+{
+	char instance[MAX_INSTANCE + 1];
+
+	instance_name(o->session, instance);
+	snprintf(name, MAX_INSTANCE + 32, beside ? "ntrace-%s-%u" : "%s_pid_%u", instance, p->pid);
 }
 
 /* ---- the temporary file ----------------------------------------------------------------- */
@@ -221,15 +233,15 @@ static int make_directory(struct output *o, struct file_set *s, const char *name
 
 int output_open(struct output *o, struct process *p)
 {
-	char instance[MAX_INSTANCE + 1], name[MAX_INSTANCE + 32];
+	char name[MAX_INSTANCE + 32];
 	struct file_set *s = p->files = calloc(1, sizeof(*s));
 	int rc;
 
 	if (!s)
 		return output_fail(o, -ENOMEM, "out of memory");
 	s->null_fd = -1;
-	instance_name(o->session, instance);
-	snprintf(name, sizeof(name), "%s_pid_%u", instance, p->pid);
+	s->beside = session_inspected(o->session, p->pid);
+	process_name(o, p, s->beside, name);
 	if (!o->dir)
 		return open_elsewhere(o, p, s, name);
 	rc = o->leaf ? open_leaf(o, s) : make_directory(o, s, name);
@@ -322,6 +334,34 @@ static int commit_files(struct output *o, struct file_set *s)
 	return 0;
 }
 
+/* The process has begun its session when there were files already: another name for the directory. */
+static int rename_dir(struct output *o, struct process *p, struct file_set *s)
+{
+	_cleanup_free_ char *base = NULL, *to = NULL;
+	char name[MAX_INSTANCE + 32];
+	int rc;
+
+	if (!o->dir || s->beside || !session_inspected(o->session, p->pid))
+		return 0;
+	process_name(o, p, true, name);
+	if (asprintf(&base, "%s/%s", o->dir, name) < 0) {
+		base = NULL;
+		return output_fail(o, -ENOMEM, "out of memory");
+	}
+	rc = file_mkdir_unique(base, &to);
+	if (rc == 0 && rename(s->dir, to) < 0) { /* an empty directory gives way */
+		rc = -errno;
+		(void)rmdir(to);
+	}
+	if (rc < 0)
+		return output_fail(
+			o, rc, "cannot rename %s to %s: %s", s->dir, base, strerror(-rc));
+	free(s->dir);
+	s->dir = to;
+	to = NULL;
+	return 0;
+}
+
 static void free_set(struct output *o, struct process *p)
 {
 	struct file_set *s = p->files;
@@ -352,6 +392,8 @@ int output_commit(
 			strerror(-rc));
 	if (rc == 0)
 		rc = commit_files(o, s);
+	if (rc == 0)
+		rc = rename_dir(o, p, s);
 	if (rc < 0)
 		return rc;
 	*ret = (struct merge_output){

@@ -63,6 +63,7 @@ void session_free(struct session *s)
 	map64_free(&s->name_index);
 	map64_free(&s->counter_index);
 	map64_free(&s->runtimes);
+	map64_free(&s->inspected);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -266,6 +267,19 @@ uint32_t session_settle(struct session *s, uint16_t source)
 	return of->pid;
 }
 
+/* A source that has not said which process it is has no files under its name. */
+static int note_inspected(struct session *s, uint16_t source)
+{
+	uint32_t pid = s->sources[source].pid;
+
+	return pid ? map64_put(&s->inspected, (uint64_t)pid + 1, 1) : 0;
+}
+
+bool session_inspected(const struct session *s, uint32_t pid)
+{
+	return map64_find(&s->inspected, (uint64_t)pid + 1) != NULL;
+}
+
 static int take_counter(struct session *s, uint16_t source, const struct rec_counter *c)
 {
 	uint64_t key = session_key(s, (uint64_t)c->sub << 32 | c->id, source);
@@ -302,6 +316,8 @@ static int take_counters(struct session *s, const struct rec_frame *f, const uin
 		if (c.id == REC_COUNTER_NONE || c.id >= REC_COUNTER_RECORDED_END)
 			continue; /* of a newer recorder; its stages cannot be checked here */
 		rc = take_counter(s, f->source, &c);
+		if (rc == 0 && c.id == REC_C_SESSIONS && c.value)
+			rc = note_inspected(s, f->source);
 		if (rc < 0)
 			return rc;
 	}

@@ -122,6 +122,7 @@ struct session {
 
 	struct map64 name_index, counter_index;
 	struct map64 runtimes;	       /* pid -> how many have announced themselves */
+	struct map64 inspected;	       /* pids that have had inspect sessions */
 	struct sampler_cpu *last_cpus; /* the sample before */
 	size_t last_cpu_count;
 	uint64_t last_cpu_ns;
@@ -156,6 +157,9 @@ int session_take_name(
 /* What an id of a source was called at a time, or a zero length.  Valid until the next frame. */
 const char *session_name(
 	const struct session *s, uint16_t source, uint64_t id, uint64_t time, uint32_t *ret_len);
+
+/* Has the process had, as far as is known now, inspect sessions of its own? */
+bool session_inspected(const struct session *s, uint32_t pid);
 
 /* Memory samples of a process, NULL when there are none. */
 const struct session_mem *session_mem(const struct session *s, uint32_t pid);

@@ -101,7 +101,8 @@ struct ctl {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t pid; /* as the process sees itself */
-	uint32_t pad;
+	_Atomic uint32_t
+		sessions; /* inspect sessions that have begun, each with files of its own */
 	_Atomic uint32_t enable[CTL_SUB_MAX]; /* 1 = this subscriber wants events */
 	_Atomic uint32_t since
 		[CTL_SUB_MAX]; /* number of its subscription: records of older ones are not its */
@@ -291,6 +292,8 @@ bool ctl_reader_failed(const struct ctl_reader *r);
 uint32_t ctl_reader_rings(const struct ctl_reader *r);
 /* Names that found no room in the name log. */
 uint64_t ctl_reader_names_lost(const struct ctl_reader *r);
+/* Inspect sessions that the process has begun. */
+uint32_t ctl_reader_sessions(const struct ctl_reader *r);
 void ctl_reader_counters(const struct ctl_reader *r, uint32_t i, uint32_t *ret_nc_idx,
 	uint32_t *ret_lane, struct ring_counters *ret);
 

@@ -172,6 +172,7 @@ static int look(struct ctl_reader *r)
 	r->no_ring = no_ring;
 	r->emitted_no_ring = emitted;
 	r->names_lost = lost;
+	r->sessions = atomic_load_explicit(&r->ctl->sessions, memory_order_relaxed);
 	r->since = atomic_load_explicit(&r->ctl->since[r->who], memory_order_acquire);
 	for (uint32_t i = r->ring_count; i > 0 && rc == 0; i--)
 		rc = ring_look(r, &r->rings[i - 1]);
@@ -368,6 +369,11 @@ static void ring_counters(const struct ring_view *v, bool dead, struct ring_coun
 uint64_t ctl_reader_names_lost(const struct ctl_reader *r)
 {
 	return r->names_lost;
+}
+
+uint32_t ctl_reader_sessions(const struct ctl_reader *r)
+{
+	return r->sessions;
 }
 
 void ctl_reader_counters(const struct ctl_reader *r, uint32_t i, uint32_t *ret_nc_idx,

@@ -41,6 +41,7 @@ struct ctl_reader {
 	const uint8_t *names; /* CTL_NAMES_BYTES */
 	uint64_t names_read;
 	uint64_t no_ring, emitted_no_ring, names_lost; /* as at the last poll */
+	uint32_t sessions;			       /* the same */
 	uint64_t no_ring_base;			       /* of the former two */
 	uint64_t polled_ns;
 	enum ctl_subscriber who;

@@ -553,6 +553,14 @@ struct ctl *trace_ctl(void)
 	return state.open && !forked() ? state.control.ctl : NULL;
 }
 
+void trace_count_session(void)
+{
+	struct ctl *ctl = trace_ctl();
+
+	if (ctl)
+		atomic_fetch_add(&ctl->sessions, 1);
+}
+
 int trace_agent_lives(void)
 {
 	int rc = -EBADF;

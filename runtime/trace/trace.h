@@ -135,6 +135,9 @@ void trace_unsubscribe(enum ctl_subscriber who);
 /* The control page, where a service thread and agents meet; NULL before trace_open. */
 struct ctl *trace_ctl(void);
 
+/* An inspect session has begun whose files have a directory of their own: recorders take another name. */
+void trace_count_session(void);
+
 /* Does a process hold the agent's lock on the control file?  1, 0; -EBADF: the program has closed our descriptor, and
  * it cannot be had again. */
 int trace_agent_lives(void);
