@@ -42,10 +42,10 @@ static inline void faults_work(int (*work)(const struct place *p, const struct f
 /* Runs the hidden test with this tag, on a device with these options; kind: "NTRACE_FAULT=alloc:0", or file. */
 static inline void faults_run_on(const char *tag, const char *kind, const char *const options[])
 {
-	char unit[PATH_MAX] = "", preload[600];
+	char unit[PATH_MAX] = "", preload[600], asan[PATH_MAX];
 	char *argv[] = {"/usr/bin/env", (char *)kind, "NTRACE_FAULT_PROGRAM=unit",
-		"ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=1", preload, NULL, unit,
-		(char *)tag, NULL};
+		(char *)program_asan_options(asan, sizeof(asan)), preload, NULL, unit, (char *)tag,
+		NULL};
 	struct place p;
 
 #ifdef __SANITIZE_THREAD__

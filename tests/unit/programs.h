@@ -82,6 +82,17 @@ static inline int program_run(char *const argv[], const char *log, const char *e
 	return program_wait(program_start(argv, log, env));
 }
 
+/* "ASAN_OPTIONS=...", as env(1) takes it, for a program that tests/faults.so is loaded into: its findings go where
+ * ours go. */
+static inline const char *program_asan_options(char *text, size_t size)
+{
+	const char *ours = getenv("ASAN_OPTIONS");
+
+	snprintf(text, size, "ASAN_OPTIONS=%s%sverify_asan_link_order=0:detect_leaks=1",
+		ours ? ours : "", ours ? ":" : "");
+	return text;
+}
+
 /* Waits until cond(arg) holds, at most `seconds`; polls, because what is waited for has no event.
  */
 static inline bool program_until(bool (*cond)(void *), void *arg, int seconds)
