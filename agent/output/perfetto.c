@@ -64,11 +64,17 @@ static int list_add(void ***list, uint32_t *count, void *item)
 
 /* ---- hosts ------------------------------------------------------------------------------------- */
 
-/* The host's name in that of a directory, <instance>_pid_<pid>. */
+#define BESIDE "ntrace-"
+
+/* The host's name in that of a directory, <instance>_pid_<pid> or ntrace-<instance>-<pid>. */
 static struct pb_str instance_of(const char *name)
 {
 	const char *last = NULL;
 
+	if (!strstr(name, "_pid_") && strncmp(name, BESIDE, strlen(BESIDE)) == 0) {
+		name += strlen(BESIDE);
+		last = strrchr(name, '-');
+	}
 	for (const char *p = strstr(name, "_pid_"); p; p = strstr(p + 1, "_pid_"))
 		last = p;
 	return (struct pb_str){name, last ? (uint32_t)(last - name) : (uint32_t)strlen(name)};

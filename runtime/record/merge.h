@@ -60,7 +60,8 @@ struct merge_options {
 /* What was written for one process. */
 struct merge_output {
 	uint32_t pid;
-	char *dir; /* <out>/<instance>_pid_<pid>, with _2, _3 ... when that existed */
+	char *dir; /* <out>/<instance>_pid_<pid> (or ntrace-<instance>-<pid>, of a process with inspect
+		    * sessions), with _2, _3 ... when that existed */
 	uint64_t events, cpu_samples, mem_samples; /* messages per file */
 	uint64_t bytes;				   /* of ntrace.pb */
 	uint64_t spans;				   /* of the runtime, whole */
