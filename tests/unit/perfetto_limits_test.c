@@ -277,9 +277,9 @@ TEST("perfetto: samples of CPUs are shown once each, of every capture of a host"
 
 	REQUIRE(scratch_make(&s));
 	CHECK(put_trace(&s, "i-1_pid_7", 7, rows, 2) && put_cpu(&s, "i-1_pid_7", 50, newer, 3));
-	CHECK(put_trace(&s, "ntrace-i-1-8", 8, rows, 2) &&
-		put_cpu(&s, "ntrace-i-1-8", 50, later, 3));
-	CHECK(put_trace(&s, "i-1_pid_9", 9, rows, 2) && put_cpu(&s, "i-1_pid_9", 70, older, 2));
+	CHECK(put_trace(&s, "i-1_pid_8", 8, rows, 2) && put_cpu(&s, "i-1_pid_8", 50, later, 3));
+	CHECK(put_trace(&s, "ntrace-i-1-9", 9, rows, 2) &&
+		put_cpu(&s, "ntrace-i-1-9", 70, older, 2));
 	x = export_path(s.dir);
 	scratch_remove(&s);
 	REQUIRE(x);
