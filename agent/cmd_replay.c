@@ -4,7 +4,8 @@
  * already.
  *
  * Both do the same work.  Replay expects a recording that ended in order and says with its exit
- * code when it did not; salvage is for what a killed recorder left, and fails only over damage.
+ * code when it did not; salvage is for what a killed recorder left, and fails only over damage.  What a killed
+ * program left of an inspect session salvage completes in the session's own directory.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "agent/agent.h"
 #include "agent/interrupt.h"
+#include "agent/output/leaf.h"
 #include "agent/output/report.h"
 #include "agent/output/same_trace.h"
 #include "agent/output/state.h"
@@ -67,8 +69,10 @@ static const struct argp replay_argp = {options, parse, "-o DIR REC",
 	"same bytes that `record` wrote.",
 	0, 0, 0};
 static const struct argp salvage_argp = {options, parse, "DIR",
-	"Merges what a killed `ntrace record -o DIR` left behind.  Without -o the files go below "
-	"DIR.",
+	"Merges what a killed `ntrace record -o DIR` left behind, or completes the directory DIR "
+	"of an "
+	"inspect session whose program was killed.  Without -o the files go below DIR, those of a "
+	"session into DIR itself.",
 	0, 0, 0};
 
 /* Says what is wrong with what was merged; the exit code. */
@@ -131,7 +135,10 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 	how.only_at_rest = salvage;
 	if (salvage && is_merged(a, &how, &code))
 		return code;
-	int rc = merge_recording(a->rec, a->out, &how, &m, &error);
+	int rc = how.leaf ? leaf_take_back(a->rec, a->out, &how, &error) : 0;
+	if (rc < 0)
+		return refuse(name, a, rc, error);
+	rc = merge_recording(a->rec, a->out, &how, &m, &error);
 
 	if (rc < 0 && agent_wrong_kind(name, a->rec, FILE_UNTOLD)) {
 		merge_result_free(&m);
@@ -141,6 +148,8 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 		merge_result_free(&m);
 		return refuse(name, a, rc, error);
 	}
+	if (how.leaf && m.output_count)
+		leaf_clean(a->out, m.outputs[0].pid);
 	if (!a->quiet)
 		report_print(stderr, &m, NULL);
 	code = judge(name, a, &m, salvage);
@@ -163,9 +172,20 @@ int cmd_replay(int argc, char **argv)
 int cmd_salvage(int argc, char **argv)
 {
 	struct replay_args a = {0};
+	_cleanup_free_ char *leaf = NULL;
 
 	agent_parse(&salvage_argp, "ntrace salvage", argc, argv, 0, &a);
-	if (!a.out)
-		a.out = a.rec;
+	if (a.out)
+		return merge("salvage", &a, true);
+	int rc = leaf_of(a.rec, &leaf);
+	if (rc == -ENOENT && leaf_is_done(a.rec)) {
+		if (!a.quiet)
+			agent_message("salvage: nothing to salvage: %s has its files, and no "
+				      "recording",
+				a.rec);
+		return EXIT_OK;
+	}
+	a.merge.leaf = rc > 0;
+	a.out = leaf ? leaf : a.rec;
 	return merge("salvage", &a, true);
 }

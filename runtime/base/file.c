@@ -300,7 +300,7 @@ static char *temporary_name(const char *path)
 	int dir = slash ? (int)(slash + 1 - path) : 0;
 	char *name;
 
-	if (asprintf(&name, "%.*s.ntrace-tmp-%d-%u", dir, path, (int)getpid(),
+	if (asprintf(&name, "%.*s" OUTFILE_TEMPORARY "%d-%u", dir, path, (int)getpid(),
 		    atomic_fetch_add(&counter, 1)) < 0)
 		return NULL;
 	return name;

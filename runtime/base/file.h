@@ -58,6 +58,8 @@ int file_mkdir_unique(const char *base, char **ret_path);
  * called `to`.  0 or -errno. */
 int file_rename(const char *from, const char *to);
 
+#define OUTFILE_TEMPORARY ".ntrace-tmp-" /* then the pid, '-', a number */
+
 struct outfile {
 	int fd;
 	char *path;

@@ -29,6 +29,8 @@ const char *merge_end_name(unsigned reason);
 
 /* The files of a process, in the order in which they are finished. */
 enum merge_file { MERGE_NTRACE, MERGE_CPU_UTIL, MERGE_HOST_MEM, MERGE_TRACE_INFO, MERGE_FILES };
+/* "ntrace.pb", ... */
+const char *merge_file_name(enum merge_file which);
 
 /* Takes what would be written, in place of a directory.  Calls return 0, or -errno, which ends the
  * merge with it and without a text. */

@@ -32,6 +32,11 @@ static const struct {
 	[MERGE_TRACE_INFO] = {"trace_info.pb", "trace_info"},
 };
 
+const char *merge_file_name(enum merge_file which)
+{
+	return file_names[which].name;
+}
+
 struct file_set {
 	struct file_set *next; /* of those whose ntrace.pb has a descriptor */
 	char *dir;

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * leaf.c - finds what a session has left.
+ */
+#include "agent/output/leaf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/record/header.h"
+
+/* Has the recording a header with a session? */
+static int has_session(struct rec_reader *r)
+{
+	const struct rec_frame *f;
+	const uint8_t *payload;
+	struct rec_header h;
+	int rc = rec_reader_next(r, &f, &payload);
+
+	if (rc <= 0 || f->type != REC_HEADER)
+		return rc < 0 ? rc : 0;
+	rc = rec_header_parse((const char *)payload, f->size, &h);
+	if (rc == 0)
+		rc = h.info.session != NULL;
+	rec_header_free(&h);
+	return rc == -EBADMSG ? 0 : rc;
+}
+
+/* path, when the recording lies in it; else what path lies in. */
+static char *directory_of(const char *path)
+{
+	_cleanup_free_ char *inner = NULL;
+	char *real;
+
+	if (asprintf(&inner, "%s/" REC_DIR, path) < 0) {
+		inner = NULL;
+		return NULL;
+	}
+	if (access(inner, F_OK) == 0)
+		return strdup(path);
+	real = realpath(path, NULL);
+	if (real && strrchr(real, '/') > real)
+		*strrchr(real, '/') = '\0';
+	return real;
+}
+
+int leaf_of(const char *rec_path, char **ret_leaf)
+{
+	struct rec_reader *r;
+	int rc = rec_reader_open(rec_path, &r);
+
+	if (rc < 0)
+		return rc;
+	rc = has_session(r);
+	rec_reader_close(r);
+	if (rc <= 0)
+		return rc;
+	*ret_leaf = directory_of(rec_path);
+	return *ret_leaf ? 1 : -ENOMEM;
+}
+
+static char *path_in(const char *dir, const char *name)
+{
+	char *path = NULL;
+
+	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
+bool leaf_is_done(const char *dir)
+{
+	_cleanup_free_ char *info = path_in(dir, merge_file_name(MERGE_TRACE_INFO));
+
+	return info && access(info, F_OK) == 0;
+}
+
+/* ---- files of half a set ------------------------------------------------------------------ */
+
+/* What is there, compared with what comes. */
+struct comparison {
+	const char *leaf;
+	FILE *there[MERGE_FILES]; /* NULL: it is not */
+	int differs;		  /* enum merge_file + 1; 0: none */
+};
+
+static int compare_open(
+	void *ctx, uint32_t pid, const char *name, int64_t realtime_offset_ns, void **ret_process)
+{
+	(void)pid;
+	(void)name;
+	(void)realtime_offset_ns;
+	*ret_process = ctx;
+	return 0;
+}
+
+static bool same_bytes(FILE *f, const uint8_t *data, size_t size)
+{
+	uint8_t buf[4096];
+
+	while (size) {
+		size_t n = size < sizeof(buf) ? size : sizeof(buf);
+
+		if (fread(buf, 1, n, f) != n || memcmp(buf, data, n))
+			return false;
+		data += n;
+		size -= n;
+	}
+	return true;
+}
+
+static int compare_write(
+	void *ctx, void *process, enum merge_file which, const uint8_t *data, size_t size)
+{
+	struct comparison *c = ctx;
+
+	(void)process;
+	if (!c->there[which] || same_bytes(c->there[which], data, size))
+		return 0;
+	c->differs = (int)which + 1;
+	return -EEXIST;
+}
+
+/* Those that end where what came ended are taken away. */
+static int take_away(struct comparison *c, enum merge_file which)
+{
+	_cleanup_free_ char *path = path_in(c->leaf, merge_file_name(which));
+
+	if (!c->there[which])
+		return 0;
+	if (getc(c->there[which]) != EOF) {
+		c->differs = (int)which + 1;
+		return -EEXIST;
+	}
+	if (!path)
+		return -ENOMEM;
+	return unlink(path) < 0 ? -errno : 0;
+}
+
+/* How many of the set are there. */
+static unsigned open_all(struct comparison *c)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < MERGE_FILES; i++) {
+		_cleanup_free_ char *path = path_in(c->leaf, merge_file_name((enum merge_file)i));
+
+		c->there[i] = path ? fopen(path, "re") : NULL;
+		n += c->there[i] != NULL;
+	}
+	return n;
+}
+
+int leaf_take_back(
+	const char *rec_path, const char *leaf, const struct merge_options *how, char **ret_text)
+{
+	struct comparison c = {.leaf = leaf};
+	const struct merge_sink sink = {.ctx = &c, .open = compare_open, .write = compare_write};
+	struct merge_options options = *how;
+	struct merge_result m = {0};
+	unsigned found = open_all(&c);
+	int rc = 0;
+
+	*ret_text = NULL;
+	if (found && !c.there[MERGE_TRACE_INFO]) {
+		options.sink = &sink;
+		rc = merge_recording(rec_path, NULL, &options, &m, ret_text);
+		for (unsigned i = 0; rc == 0 && i < MERGE_FILES; i++)
+			rc = take_away(&c, (enum merge_file)i);
+	}
+	for (unsigned i = 0; i < MERGE_FILES; i++)
+		if (c.there[i])
+			fclose(c.there[i]);
+	merge_result_free(&m);
+	if (c.differs && asprintf(ret_text,
+				 "%s/%s is there and is not what the recording gives; move it away",
+				 leaf, merge_file_name((enum merge_file)(c.differs - 1))) < 0)
+		*ret_text = NULL;
+	return rc;
+}
+
+void leaf_clean(const char *leaf, uint32_t pid)
+{
+	DIR *dir = opendir(leaf);
+	char prefix[64];
+	struct dirent *d;
+
+	if (!dir)
+		return;
+	snprintf(prefix, sizeof(prefix), OUTFILE_TEMPORARY "%u-", pid);
+	while ((d = readdir(dir))) {
+		const char *rest = d->d_name + strlen(prefix);
+
+		if (!strncmp(d->d_name, prefix, strlen(prefix)) && *rest &&
+			!rest[strspn(rest, "0123456789")])
+			(void)unlinkat(dirfd(dir), d->d_name, 0);
+	}
+	closedir(dir);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * leaf.h - the directory of an inspect session, where a program died before it had made its files.
+ *
+ * Such a directory holds `recording`, whose header has a session.  Its files belong beside that, not into a directory of a process
+ * below it.
+ */
+#ifndef NTRACE_OUTPUT_LEAF_H
+#define NTRACE_OUTPUT_LEAF_H
+
+#include <stdint.h>
+
+#include "runtime/record/merge.h"
+
+/* The directory where the files of a session's recording belong.  1 and *ret_leaf, to be freed; 0: it is not a session's;
+ * -errno: as rec_reader_open. */
+int leaf_of(const char *rec_path, char **ret_leaf);
+
+/* Is there no recording in the directory any more because its session has ended, or was salvaged? */
+bool leaf_is_done(const char *dir);
+
+/*
+ * A process that died while it gave its files their names has left some of the four, but not trace_info.pb.  Takes those away
+ * that are, byte for byte, what the recording gives.  0; -EEXIST: one is something else; other errors of
+ * merge_recording; *ret_text then says what, to be freed, or is NULL.
+ */
+int leaf_take_back(
+	const char *rec_path, const char *leaf, const struct merge_options *how, char **ret_text);
+
+/* Removes the temporary files that the process with this pid has left. */
+void leaf_clean(const char *leaf, uint32_t pid);
+
+#endif
