@@ -380,9 +380,9 @@ void inspect_device_run_ended(struct nrt_model *m, NRT_STATUS status)
 
 	if (!wants_single_runs())
 		return;
-	pthread_mutex_lock(&c->lock);
-	if (status && (c->wants & INSPECT_WANT_FAILED))
+	if (status && (gate() & INSPECT_WANT_FAILED))
 		atomic_store(&has_failed, true);
+	pthread_mutex_lock(&c->lock);
 	inspect_runs_end(&c->runs, m, status, c->wants);
 	pthread_mutex_unlock(&c->lock);
 }

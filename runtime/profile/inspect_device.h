@@ -50,12 +50,12 @@ NRT_STATUS inspect_device_begin(const char *call, const struct inspect_device_wi
 
 /*
  * Writes what there is, and ends it.  Whatever goes wrong is said.  may_wait: false when the thread that a signal has
- * interrupted may hold any lock and the process is about to die: what is locked is skipped and said, and
- * nothing is given back.  Without a session nothing.
+ * interrupted may hold any lock and the process is about to die: what is locked is skipped and said, and nothing is
+ * given back; then the directory must stay, for another thread may still write in it.  Without a session nothing.
  */
 void inspect_device_end(const char *call, bool may_wait);
 
-/* Has an execution failed since an on-fail session began, or when it was on last?  Any thread. */
+/* Has an execution failed, on whatever core, in the on-fail session that there is or was last?  Any thread. */
 bool inspect_device_has_failed(void);
 
 /* Is mode MODEL or SESSION on?  Continuous profiling does not go with it. */

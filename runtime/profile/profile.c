@@ -271,12 +271,12 @@ void profile_run_begins(struct nrt_model *m)
 /* Somebody may have come in the middle of it. */
 void profile_run_ended(struct nrt_model *m, NRT_STATUS status)
 {
+	if (inspect_device_wants_runs())
+		inspect_device_run_ended(m, status);
 	if (!is_held(m->nc))
 		return;
 	remember(&cores[m->nc], m);
 	continuous_run_ended(m);
-	if (inspect_device_wants_runs())
-		inspect_device_run_ended(m, status);
 }
 
 void profile_after_run(struct nrt_model *m)

@@ -106,7 +106,7 @@ static int filtered(void *arg)
 {
 	bool nc[TRACE_MAX_NC] = {false, true, [9] = true};
 	struct inspected s;
-	struct job j[2];
+	struct job j[2], bad;
 
 	WANT(inspected_enter(arg) == 0);
 	WANT(job_open(&j[0], ADD_MODEL, 0) == 0 && job_open(&j[1], ADD_MODEL, 1) == 0);
@@ -123,7 +123,11 @@ static int filtered(void *arg)
 			(struct inspect_device_wish){
 				.mode = MODE(MODEL), .enabled = true, .on_fail = true, .nc = nc}),
 		0);
-	WANT(runs(&j[0], 1) == 0 && inspected_end() == 0 && inspected_entries(&s) == 0);
+	WANT(runs(&j[0], 1) == 0 && !inspect_device_has_failed());
+	WANT(job_open(&bad, FAULTY("numerical"), 0) == 0);
+	WANT_STATUS(lib.nrt_execute(bad.model, bad.in, bad.out), NRT_EXEC_COMPLETED_WITH_NUM_ERR);
+	WANT(inspect_device_has_failed()); /* the session's other files say how */
+	WANT(inspected_end() == 0 && inspected_entries(&s) == 0);
 	inspected_done(&s);
 	lib.nrt_close();
 	return leaks();
