@@ -29,6 +29,7 @@
 #include "runtime/base/put_number.h"
 #include "runtime/lifecycle/state.h"
 #include "runtime/log/log.h"
+#include "runtime/profile/inspect.h"
 
 #define TAG "NRT"
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -455,4 +456,36 @@ void inspect_end_answer(enum inspect_end_ask done)
 	} else
 		atomic_store(&end.flushed, atomic_load(&end.taken));
 	change();
+}
+
+/* ---- exit --------------------------------------------------------------------------------- */
+
+/* The thread may do what a call that holds its locks for ever cannot. */
+static void finish_by_thread(void)
+{
+	if (holding)
+		return;
+	(void)ask_for(INSPECT_END_FINISH);
+	wait_until_finished(now_ns());
+}
+
+/*
+ * A program that ends without nrt_close.  Its own destructors and functions of atexit have run by now, with the session.
+ * When it exits in a signal handler that has interrupted one of our calls, this is the end of that call too.
+ */
+__attribute__((destructor)) static void end_of_program(void)
+{
+	if (!is_ours() || is_idle())
+		return;
+	if (state_is_inside())
+		finish_by_thread();
+	else if (state_try_enter()) {
+		(void)inspect_finish(REC_END_ASKED, true);
+		api_leave();
+	}
+	if (!is_idle())
+		log_error(TAG,
+			"The program exits in the middle of a call, and the session could not be "
+			"finished: `ntrace salvage` makes its files from the recording in its "
+			"directory");
 }

@@ -64,6 +64,7 @@ static void replaced(void)
 TEST("inspect end: a handler that the program installs later stays, and may call ours",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(chained));
 	CHECK(exited());
 	REQUIRE(run(chained_to_default));
@@ -118,6 +119,7 @@ TEST("inspect end: a signal during begin or stop waits until that is done, a sec
      "not",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(in_stop));
 	CHECK(died_of(SIGTERM));
 	CHECK(seen->flag);
@@ -170,6 +172,7 @@ static void stop_by_another(void)
 
 TEST("inspect end: a signal waits for the stop of another thread", "[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(stop_by_another));
 	CHECK(died_of(SIGTERM));
 	CHECK(seen->flag);
@@ -192,6 +195,7 @@ static void own_handler_in_stop(void)
 TEST("inspect end: the program's handler comes at once during begin and stop",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(own_handler_in_stop));
 	CHECK(exited());
 }
@@ -251,6 +255,7 @@ static void in_vforked(void)
 
 TEST("inspect end: a child's signal is its own affair", "[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	static void (*const kinds[])(void) = {in_forked, in_cloned, in_vforked};
 
 	for (size_t i = 0; i < (is_instrumented() ? 2 : 3); i++) {
@@ -283,6 +288,7 @@ static void as_first(void)
 TEST("inspect end: the first process of a container survives SIGTERM, with its session",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(as_first));
 	if (WIFEXITED(gone) && WEXITSTATUS(gone) == 77)
 		SKIP("pid namespaces");
@@ -301,6 +307,7 @@ static void all_closed(void)
 TEST("inspect end: a program that has closed all descriptors is heard too",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(all_closed));
 	CHECK(died_of(SIGTERM));
 	CHECK_EQ(seen->finishes, 1);
@@ -363,6 +370,7 @@ static void into_broken_pipe(void)
 
 TEST("inspect end: the message is written at INFO, and never in the way", "[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(spoken));
 	CHECK(exited());
 	REQUIRE(run(into_full_pipe));
@@ -458,6 +466,7 @@ static void storm_of_kills(void)
 TEST("inspect end: many signals that all end the process finish the session once",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(storm_of_kills));
 	CHECK(died_of(SIGTERM) || died_of(SIGINT));
 	CHECK_EQ(seen->finishes, 1);

@@ -26,6 +26,7 @@ TEST("inspect end: a signal's default action waits for the session to finish and
      "it would have",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(killed));
 	CHECK(died_of(SIGTERM));
 	CHECK_EQ(seen->flushes, 1);
@@ -44,6 +45,7 @@ static void without_session(void)
 
 TEST("inspect end: without a session the default action comes at once", "[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(without_session));
 	CHECK(died_of(SIGTERM));
 	CHECK_EQ(seen->flushes, 0);
@@ -59,6 +61,7 @@ static void hangs(void)
 TEST("inspect end: a thread that never answers is waited for as long as the grace, no longer",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(hangs));
 	CHECK(died_of(SIGTERM));
 	CHECK_EQ(seen->finishes, 0);
@@ -118,6 +121,7 @@ static void twice_alone(void)
 
 TEST("inspect end: a second Ctrl-C ends the wait", "[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(twice_in_threads));
 	CHECK(died_of(SIGINT)); /* and not of the SIGTERM that waited */
 	REQUIRE(run(twice_alone));
@@ -140,6 +144,7 @@ static void twice_at_once(void)
 TEST("inspect end: a Ctrl-C that a wrapper has doubled does not end the wait",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(twice_at_once));
 	CHECK(died_of(SIGINT));
 	CHECK_EQ(seen->finishes, 1);
@@ -173,6 +178,7 @@ TEST("inspect end: the program's own handler is called with its arguments after 
      "session goes on",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(with_handler));
 	CHECK(exited());
 }
@@ -190,6 +196,7 @@ static void ignores(void)
 
 TEST("inspect end: an ignored signal stays ignored", "[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(ignores));
 	CHECK(exited());
 }
@@ -207,6 +214,7 @@ static void reset(void)
 TEST("inspect end: a handler that is wanted once is followed by the default action",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(reset));
 	CHECK(died_of(SIGTERM));
 	CHECK_EQ(seen->handled, 1);
@@ -258,6 +266,7 @@ static void not_nested(void)
 TEST("inspect end: the program's handler has the signals blocked that it asked for",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(flags));
 	CHECK(exited());
 	REQUIRE(run(not_nested));
@@ -316,6 +325,7 @@ static void does_not_resume(void)
 TEST("inspect end: system calls are resumed as the program's handler asked for",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	if (access("/proc/self/syscall", R_OK) < 0)
 		SKIP("/proc/self/syscall");
 	REQUIRE(run(resumes));
@@ -356,6 +366,7 @@ static void on_usual_stack(void)
 TEST("inspect end: the program's handler runs on the stack that it asked for",
 	"[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	REQUIRE(run(on_other_stack));
 	CHECK(exited());
 	REQUIRE(run(on_usual_stack));
@@ -378,6 +389,7 @@ static void on_small_stack(void)
 
 TEST("inspect end: the handler needs less than 2 KiB of stack", "[inspect][inspect-end]")
 {
+	NEEDS_SIGNALS();
 	if (is_instrumented())
 		SKIP("a build without sanitizer");
 	REQUIRE(run(on_small_stack));

@@ -223,9 +223,11 @@ struct stage_wish {
 static bool has_stage(void *arg)
 {
 	const struct stage_wish *w = arg;
+	siginfo_t gone = {0};
 
 	return atomic_load(&w->a->page->stage) >= w->stage ||
-	       waitpid(w->a->pid, NULL, WNOHANG | WNOWAIT);
+	       waitid(P_PID, (id_t)w->a->pid, &gone, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+	       gone.si_pid != 0;
 }
 
 static bool is_older(uint64_t ended, uint64_t end)
@@ -255,6 +257,7 @@ static int take_away(struct attempt *a, const struct end *e)
 		e->meanwhile(a->base.s);
 		atomic_store(&a->page->stage, ENDS_GOES_ON);
 	}
+	WANT(atomic_load(&a->page->stage) >= ENDS_READY);
 	if (e->signal) {
 		atomic_store(&a->page->end_ns, clock_boot().ns);
 		kill(a->pid, e->signal);
