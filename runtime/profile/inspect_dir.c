@@ -333,10 +333,7 @@ static NRT_STATUS open_dir(const char *call, const char *base, const struct insp
 	rc = inspect_path_absolute(base, &d->base);
 	if (rc == 0)
 		rc = make(d, wish);
-	if (rc < 0)
-		return refuse(call, base, rc);
-	log_write(LOG_LEVEL_INFO, TAG, call, "The files of this session will be in %s", d->path);
-	return NRT_SUCCESS;
+	return rc < 0 ? refuse(call, base, rc) : NRT_SUCCESS;
 }
 
 NRT_STATUS inspect_dir_open(

@@ -346,7 +346,7 @@ static int rename_dir(struct output *o, struct process *p, struct file_set *s)
 	char name[MAX_INSTANCE + 32];
 	int rc;
 
-	if (!o->dir || s->beside || !session_inspected(o->session, p->pid))
+	if (!o->dir || o->leaf || s->beside || !session_inspected(o->session, p->pid))
 		return 0;
 	process_name(o, p, true, name);
 	if (asprintf(&base, "%s/%s", o->dir, name) < 0) {
