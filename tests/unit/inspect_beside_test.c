@@ -57,6 +57,7 @@ static void model_mode(nrt_inspect_config_t *c)
 static int all_three(void *arg)
 {
 	const struct place *p = arg;
+	nrt_sys_trace_config_t *config;
 	Ntff__NtraceInfo *m;
 	char leaf[PATH_MAX];
 	struct job j;
@@ -65,7 +66,9 @@ static int all_three(void *arg)
 	WANT_STATUS(init(), 0);
 	WANT(job_open(&j, ADD_MODEL, 0) == 0);
 	WANT(some_runs(&j, RUNS) == 0); /* nobody's */
-	WANT_STATUS(lib.nrt_sys_trace_start(NULL), 0);
+	WANT_STATUS(lib.nrt_sys_trace_config_allocate(&config), 0);
+	WANT_STATUS(lib.nrt_sys_trace_start(config), 0);
+	lib.nrt_sys_trace_config_free(config);
 	WANT(some_runs(&j, RUNS) == 0); /* the API's */
 	WANT_STATUS(inspect_begin(session_mode), 0);
 	WANT(some_runs(&j, RUNS) == 0); /* and the session's */
