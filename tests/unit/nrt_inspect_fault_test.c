@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nrt_inspect_fault_test.c - each allocation, and each call to the system, within begin and stop of a session fails
- * once, and all from each one on.
+ * nrt_inspect_fault_test.c - each allocation, and each call to the system, within begin and stop of
+ * a session fails once, and all from each one on.
  *
- * A begin that fails leaves nothing: no directory, no thread, no descriptor; and the same call works afterwards.  A stop that
- * fails has ended the session all the same, and what it could not make is in the recording that it
- * left.  tests/faults.so makes calls fail (nrt_faults.h).
+ * A begin that fails leaves nothing: no directory, no thread, no descriptor; and the same call
+ * works afterwards.  A stop that fails has ended the session all the same, and what it could not
+ * make is in the recording that it left.  tests/faults.so makes calls fail (nrt_faults.h).
  */
 #include "tests/shim/shim.h"
 #include "tests/unit/nrt_faults.h"
@@ -56,8 +56,8 @@ static NRT_STATUS call_with(struct fault *f, enum where where, NRT_STATUS (*call
 	return status;
 }
 
-/* After a begin that failed.  To take a directory away, and to see first that it is its own, needs calls that work: it may be
- * left when all fail. */
+/* After a begin that failed.  To take a directory away, and to see first that it is its own, needs
+ * calls that work: it may be left when all fail. */
 static int nothing_is_there(const struct fault *f, const struct belongings *before)
 {
 	struct belongings now = belongings_now();
