@@ -15,9 +15,10 @@ unsigned near_name_bound(size_t len)
 }
 
 /*
- * Three rows of the usual table are kept, as the exchange looks two back, and of each row only what is nearer to the
- * diagonal than NEAR_NAME_FAR.  Each name that is not in the table of variables is compared with all of its rows: ten such names
- * cost nrt_init 40 us this way, and 2 ms with whole rows.
+ * Three rows of the usual table are kept, as the exchange looks two back, and of each row only what
+ * is nearer to the diagonal than NEAR_NAME_FAR.  Each name that is not in the table of variables is
+ * compared with all of its rows: ten such names cost nrt_init 40 us this way, and 2 ms with whole
+ * rows.
  */
 unsigned near_name_distance(const char *a, size_t na, const char *b, size_t nb)
 {

@@ -2,13 +2,14 @@
 /*
  * inspect.c - begins and ends the inspect session.
  *
- * A begin is a table of steps; when one fails, those before it are undone from the last to the first, and of the
- * session there is nothing left, also no directory.  The end is one harvest: device profiles come before the .pb files,
- * which list them.
+ * A begin is a table of steps; when one fails, those before it are undone from the last to the
+ * first, and of the session there is nothing left, also no directory.  The end is one harvest:
+ * device profiles come before the .pb files, which list them.
  *
- * Of the vendor's library: the order of the steps, the default directory, that a begin with options looks at no
- * NEURON_RT_INSPECT_ variable, and that nrt_close ends a session.  Inferred: NRT_INVALID for a second begin.  Ours: NULL options stand for the
- * defaults, as its header says (a listing of the binary refuses them), and a stop without a session succeeds.
+ * Of the vendor's library: the order of the steps, the default directory, that a begin with options
+ * looks at no NEURON_RT_INSPECT_ variable, and that nrt_close ends a session.  Inferred:
+ * NRT_INVALID for a second begin.  Ours: NULL options stand for the defaults, as its header says (a
+ * listing of the binary refuses them), and a stop without a session succeeds.
  */
 #include "runtime/profile/inspect.h"
 
@@ -309,8 +310,8 @@ static NRT_STATUS finish_failures(const char *call, struct session *s, enum rec_
 	return status;
 }
 
-/* Under the lock.  A handler that waits goes on when the session is disarmed and nobody holds it: a call does, so it is early
- * here; the session's thread does not, so it is late. */
+/* Under the lock.  A handler that waits goes on when the session is disarmed and nobody holds it: a
+ * call does, so it is early here; the session's thread does not, so it is late. */
 static NRT_STATUS end(const char *call, enum rec_end_reason reason, bool may_wait)
 {
 	struct session *s = inspect.session;

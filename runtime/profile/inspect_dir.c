@@ -243,12 +243,11 @@ static int make_scratch(struct inspect_dir *d, const struct place *p)
 /* Without a scratch directory the leaf is where it works. */
 static int work_in_leaf(struct inspect_dir *d)
 {
-	d->work = strdup(d->path);
-	if (!d->work)
-		return -ENOMEM;
+	/* First, for that is where take_away looks for the leaf's. */
 	d->fd = d->leaf;
 	d->leaf = NO_FD;
-	return 0;
+	d->work = strdup(d->path);
+	return d->work ? 0 : -ENOMEM;
 }
 
 static int open_base(struct inspect_dir *d, struct stat *ret)

@@ -2,9 +2,10 @@
 /*
  * inspect_env.c - the NEURON_RT_INSPECT_ variables as the config of a session.
  *
- * A value that is not allowed is refused, as by nrt_init.  Names within a list are not values in that sense: a program that
- * works must not stop working because of a list that was written for another release or machine.  What nothing here is called, or no
- * core of this process is, is warned of and left out.
+ * A value that is not allowed is refused, as by nrt_init.  Names within a list are not values in
+ * that sense: a program that works must not stop working because of a list that was written for
+ * another release or machine.  What nothing here is called, or no core of this process is, is
+ * warned of and left out.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -76,7 +77,8 @@ static char *trim(char *text)
 	return text;
 }
 
-/* The names without `^`, or those with it; how many of them something has.  list is cut into pieces. */
+/* The names without `^`, or those with it; how many of them something has.  list is cut into
+ * pieces. */
 static unsigned take_names(
 	const char *call, char *list, bool wanted, struct nrt_sys_trace_config *config)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_facts.h - what a session's trace_info.pb says of the process and of what is recorded, as the spool wants it.
+ * inspect_facts.h - what a session's trace_info.pb says of the process and of what is recorded, as
+ * the spool wants it.
  */
 #ifndef NTRACE_PROFILE_INSPECT_FACTS_H
 #define NTRACE_PROFILE_INSPECT_FACTS_H
@@ -22,13 +23,13 @@ struct inspect_facts {
 	char driver[24];
 };
 
-/* The mode that is in effect: device profiles have an activity of their own, and MODEL does not go with executions that
- * nrt_execute only posts. */
+/* The mode that is in effect: device profiles have an activity of their own, and MODEL does not go
+ * with executions that nrt_execute only posts. */
 nrt_inspect_device_profile_mode_t inspect_facts_mode(
 	const struct runtime *r, const struct nrt_inspect_config *c);
 
-/* environment: list the variables.  NRT_RESOURCE: no memory, said by nobody.  ret is filled in place, and points to itself
- * and to c. */
+/* environment: list the variables.  NRT_RESOURCE: no memory, said by nobody.  ret is filled in
+ * place, and points to itself and to c. */
 NRT_STATUS inspect_facts_get(const struct runtime *r, const struct nrt_inspect_config *c,
 	bool environment, struct inspect_facts *ret);
 void inspect_facts_free(struct inspect_facts *f);

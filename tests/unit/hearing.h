@@ -15,7 +15,8 @@
 #include "tests/unit/programs.h"
 #include "tests/unit/scratch.h"
 
-/* Output of both kinds goes to a file from hear_on to hear; checks stand outside, they have output too. */
+/* Output of both kinds goes to a file from hear_on to hear; checks stand outside, they have output
+ * too. */
 struct hearing {
 	struct scratch dir;
 	struct scratch_path file;

@@ -104,7 +104,8 @@ static inline long long inspect_bytes(const char *leaf, const char *name)
 	return stat(path, &st) == 0 ? (long long)st.st_size : -1;
 }
 
-/* How many events of a type and phase ntrace.pb has; -1: it cannot be read, or is not as every one must be. */
+/* How many events of a type and phase ntrace.pb has; -1: it cannot be read, or is not as every one
+ * must be. */
 static inline long inspect_events(const char *leaf, uint32_t type, uint32_t phase)
 {
 	char path[PATH_MAX];
@@ -122,7 +123,8 @@ static inline long inspect_events(const char *leaf, uint32_t type, uint32_t phas
 	return n;
 }
 
-/* Begins with what change makes of the defaults with inspection on; the config is gone when it returns. */
+/* Begins with what change makes of the defaults with inspection on; the config is gone when it
+ * returns. */
 static inline NRT_STATUS inspect_begin(void (*change)(nrt_inspect_config_t *config))
 {
 	nrt_inspect_config_t *config = NULL;

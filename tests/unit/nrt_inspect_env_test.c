@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nrt_inspect_env_test.c - the NEURON_RT_INSPECT_ variables as the config of a session, and what is said of lists that
- * name what there is not.
+ * nrt_inspect_env_test.c - the NEURON_RT_INSPECT_ variables as the config of a session, and what is
+ * said of lists that name what there is not.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -204,8 +204,8 @@ TEST("inspect env: cores that the process does not see are named and left out", 
 
 /* ---- event types -------------------------------------------------------------------------- */
 
-/* A text of names, each with a blank behind, of the types that are on; those of the hardware as *, of the software as
- * +, when all of them are. */
+/* A text of names, each with a blank behind, of the types that are on; those of the hardware as *,
+ * of the software as +, when all of them are. */
 static void describe(const bool *type, char *ret, size_t size)
 {
 	unsigned on[2] = {0}, all[2] = {0};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nrt_inspect_order_test.c - clients of the inspect session, in the order in which they make their calls, as programs in C and C++
- * (tests/workloads), and the tree that their users then read.
+ * nrt_inspect_order_test.c - clients of the inspect session, in the order in which they make their
+ * calls, as programs in C and C++ (tests/workloads), and the tree that their users then read.
  *
- * They want exactly one directory with `_pid_` in its name, and directly in it the four .pb files, a device profile and a model
- * file.  They measure by the device's clock, so what a run takes there is exactly what its steps take.
+ * They want exactly one directory with `_pid_` in its name, and directly in it the four .pb files,
+ * a device profile and a model file.  They measure by the device's clock, so what a run takes there
+ * is exactly what its steps take.
  */
 #include "runtime/trace/event_registry.h"
 #include "tests/shim/shim.h"
@@ -117,7 +118,8 @@ TEST("inspect order: a framework's profiling module, with cores and types of its
 		NULL, INSPECT_BASE, RUNS);
 }
 
-/* It captures by itself as well, and profiles a model: neither knows of the session that the environment asks for. */
+/* It captures by itself as well, and profiles a model: neither knows of the session that the
+ * environment asks for. */
 TEST("inspect order: a client that captures by itself, under a session of the environment",
 	"[nrt][inspect][vdev]")
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nrt_inspect_stress_test.c - begin and stop of the inspect session from many threads while executions go on, and nrt_close
- * in the middle of them.
+ * nrt_inspect_stress_test.c - begin and stop of the inspect session from many threads while
+ * executions go on, and nrt_close in the middle of them.
  *
- * Whatever their order: each begin that succeeded has one directory with all its files, and there is no other.
+ * Whatever their order: each begin that succeeded has one directory with all its files, and there
+ * is no other.
  */
 #include <pthread.h>
 #include <stdatomic.h>

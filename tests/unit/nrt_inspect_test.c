@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nrt_inspect_test.c - the inspect session: when one begins, what is on, what a second one is told, what is left when it
- * has ended.
+ * nrt_inspect_test.c - the inspect session: when one begins, what is on, what a second one is told,
+ * what is left when it has ended.
  */
 #include "runtime/trace/event_registry.h"
 #include "tests/shim/shim.h"

@@ -2,10 +2,11 @@
 /*
  * client_order.cpp - the calls of a public client of the runtime, in its order, from C++.
  *
- * The client binds the runtime for Python: init, tensors, a slice, load, a capture whose config is freed
- * straight after the start, execute, fetch, a profile whose statuses it does not look at, stop (again), unload,
- * close, and all of it once more, but with the argument `once`.  It pairs events by tracking_id alone and measures by the device's clock.  Every
- * answer is looked at; exit status 0: all are right.
+ * The client binds the runtime for Python: init, tensors, a slice, load, a capture whose config is
+ * freed straight after the start, execute, fetch, a profile whose statuses it does not look at,
+ * stop (again), unload, close, and all of it once more, but with the argument `once`.  It pairs
+ * events by tracking_id alone and measures by the device's clock.  Every answer is looked at; exit
+ * status 0: all are right.
  */
 #include <cstdio>
 #include <cstring>
@@ -60,7 +61,7 @@ json_t *trace_fetch()
 	return root;
 }
 
-/* The durations of device runs, as the client has them: starts by tracking_id alone, device clock. */
+/* The durations of device runs, as the client has them: starts by tracking_id, device clock. */
 std::vector<long long> device_runs(const json_t *root)
 {
 	std::map<long long, long long> open;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kineto_order.cpp - the calls of a framework's profiler plug-in to the inspect session, in its order, from C++.
+ * kineto_order.cpp - the calls of a framework's profiler plug-in to the inspect session, in its
+ * order, from C++.
  *
- * The plug-in brings the runtime up when it is first asked, clears all activities and sets those that were asked for, one by one; what
- * else it wants comes as one text, "key:value;...".  Its config lives until the plug-in goes, which is after the stop; or, with
- * `early`, only until the begin.  A bad status it notes and goes on; here it is a failure.
+ * The plug-in brings the runtime up when it is first asked, clears all activities and sets those
+ * that were asked for, one by one; what else it wants comes as one text, "key:value;...".  Its
+ * config lives until the plug-in goes, which is after the stop; or, with `early`, only until the
+ * begin.  A bad status it notes and goes on; here it is a failure.
  *
  *	kineto_order CONFIG EXECUTIONS [early]
  */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profiling_order.c - the calls of a framework's own profiling module to the inspect session, in its order, from C.
+ * profiling_order.c - the calls of a framework's own profiling module to the inspect session, in
+ * its order, from C.
  *
- * A config with its defaults, the directory "./output", cores by a text like "0" or "4-7", event types by name, and the free of the config
- * straight after the begin, or with `--free late` after the stop.
+ * A config with its defaults, the directory "./output", cores by a text like "0" or "4-7", event
+ * types by name, and the free of the config straight after the begin, or with `--free late` after
+ * the stop.
  */
 #include <nrt/nrt_profile.h>
 
