@@ -51,6 +51,19 @@ bool inspect_is_active(void)
 	return atomic_load(&active);
 }
 
+/* A signal that ends the process waits for a begin or an end in its thread. */
+static void lock_held(void)
+{
+	inspect_end_hold();
+	pthread_mutex_lock(&inspect.lock);
+}
+
+static void unlock_held(void)
+{
+	pthread_mutex_unlock(&inspect.lock);
+	inspect_end_release();
+}
+
 /* ---- the steps of a begin ----------------------------------------------------------------- */
 
 struct begin {
@@ -229,33 +242,24 @@ static NRT_STATUS begin_new(struct begin *b)
 	return NRT_SUCCESS;
 }
 
-/* Under the lock.  *ret_held: inspect_end_release is due when it is given back. */
+/* Under the lock. */
 static NRT_STATUS begin_locked(
-	const char *call, const struct nrt_inspect_config *c, bool environment, bool *ret_held)
+	const char *call, const struct nrt_inspect_config *c, bool environment)
 {
 	struct begin b = {.call = call, .config = c, .environment = environment};
-	int rc;
 
 	if (!inspect.open)
 		return state_refuse(STATE_CLOSED, call);
 	if (inspect.session)
 		return refuse_second(call);
 	warn_of(call, c);
-	rc = inspect_end_open();
-	if (rc < 0)
-		log_write(LOG_LEVEL_WARN, TAG, call,
-			"A signal that ends the program will leave the session to `ntrace "
-			"salvage`: %s",
-			strerror(-rc));
-	inspect_end_hold();
-	*ret_held = true;
 	return begin_new(&b);
 }
 
-static NRT_STATUS begin(
-	const char *call, const struct nrt_inspect_config *c, bool environment, bool *ret_held)
+static NRT_STATUS begin(const char *call, const struct nrt_inspect_config *c, bool environment)
 {
 	NRT_STATUS status;
+	int rc;
 
 	if (!c->enable_inspect && !c->enable_inspect_on_fail) {
 		log_write(LOG_LEVEL_WARN, TAG, call,
@@ -263,16 +267,21 @@ static NRT_STATUS begin(
 			"..._on_fail was called");
 		return NRT_SUCCESS;
 	}
-	pthread_mutex_lock(&inspect.lock);
-	status = begin_locked(call, c, environment, ret_held);
-	pthread_mutex_unlock(&inspect.lock);
+	rc = inspect_end_open();
+	if (rc < 0)
+		log_write(LOG_LEVEL_WARN, TAG, call,
+			"A signal that ends the program will leave the session to `ntrace "
+			"salvage`: %s",
+			strerror(-rc));
+	lock_held();
+	status = begin_locked(call, c, environment);
+	unlock_held();
 	if (status == NRT_RESOURCE)
 		log_write(LOG_LEVEL_ERROR, TAG, call, "No session: out of memory or room");
 	return status;
 }
 
-static NRT_STATUS begin_by_environment(
-	const char *call, struct nrt_inspect_config *c, bool force, bool *ret_held)
+static NRT_STATUS begin_by_environment(const char *call, struct nrt_inspect_config *c, bool force)
 {
 	NRT_STATUS status =
 		inspect_config_read(call, device_logical_count(runtime_get()->devices), c);
@@ -280,8 +289,7 @@ static NRT_STATUS begin_by_environment(
 	if (status)
 		return status;
 	c->enable_inspect |= force;
-	return c->enable_inspect || c->enable_inspect_on_fail ? begin(call, c, true, ret_held)
-							      : NRT_SUCCESS;
+	return c->enable_inspect || c->enable_inspect_on_fail ? begin(call, c, true) : NRT_SUCCESS;
 }
 
 /* ---- end ---------------------------------------------------------------------------------- */
@@ -332,25 +340,19 @@ static NRT_STATUS end(const char *call, enum rec_end_reason reason, bool may_wai
 	return status;
 }
 
-/* By a call, which may wait and is held against signals meanwhile. */
+/* By a call, which may wait. */
 static NRT_STATUS end_by_call(const char *call, enum rec_end_reason reason, bool closes)
 {
 	NRT_STATUS status = NRT_SUCCESS;
-	bool held;
 
-	pthread_mutex_lock(&inspect.lock);
-	held = inspect.session != NULL;
-	if (held) {
-		inspect_end_hold();
+	lock_held();
+	if (inspect.session)
 		status = end(call, reason, true);
-	}
 	if (closes) {
 		inspect.open = false;
 		inspect_device_close();
 	}
-	pthread_mutex_unlock(&inspect.lock);
-	if (held)
-		inspect_end_release();
+	unlock_held();
 	return status;
 }
 
@@ -376,7 +378,6 @@ void inspect_init(const struct runtime *r)
 {
 	static const char call[] = "nrt_init";
 	struct nrt_inspect_config *c;
-	bool held = false;
 	NRT_STATUS status;
 
 	(void)r;
@@ -385,11 +386,9 @@ void inspect_init(const struct runtime *r)
 	pthread_mutex_unlock(&inspect.lock);
 	status = nrt_inspect_config_allocate(&c);
 	if (!status) {
-		status = begin_by_environment(call, c, false, &held);
+		status = begin_by_environment(call, c, false);
 		(void)nrt_inspect_config_free(c);
 	}
-	if (held)
-		inspect_end_release();
 	if (status)
 		log_write(LOG_LEVEL_ERROR, TAG, call,
 			"No session begins (status %u), and nothing is recorded; nrt_init goes on",
@@ -407,36 +406,30 @@ NRT_STATUS nrt_inspect_begin(void)
 {
 	NRT_STATUS status = api_enter(__func__);
 	struct nrt_inspect_config *c;
-	bool held = false;
 
 	if (status)
 		return status;
 	status = nrt_inspect_config_allocate(&c);
 	if (!status) {
-		status = begin_by_environment(__func__, c, true, &held);
+		status = begin_by_environment(__func__, c, true);
 		(void)nrt_inspect_config_free(c);
 	}
 	api_leave();
-	if (held)
-		inspect_end_release();
 	return status;
 }
 
 NRT_STATUS nrt_inspect_begin_with_options(nrt_inspect_config_t *options)
 {
 	NRT_STATUS status = api_enter(__func__);
-	bool held = false;
 
 	if (status)
 		return status;
 	if (options)
-		status = begin(__func__, options, false, &held);
+		status = begin(__func__, options, false);
 	else
 		log_warn(TAG, "called with null options. The defaults are taken, with which "
 			      "nothing is recorded");
 	api_leave();
-	if (held)
-		inspect_end_release();
 	return status;
 }
 
