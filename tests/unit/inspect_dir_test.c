@@ -663,20 +663,17 @@ TEST("inspect dir: NTRACE_OUTPUT_LAYOUT chooses the layout", "[inspect_dir]")
 
 #define LAST_FAULT 400u
 
-static int with_faults(const struct place *p, const struct faults *f)
+static int each_fault(const struct faults *f, enum inspect_layout layout, bool on_fail)
 {
 	bool happened = true;
 
-	setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);
-	log_configure();
-	WANT(chdir(p->scratch.dir) == 0);
 	for (unsigned long n = 1; happened && n < LAST_FAULT; n++) {
-		struct inspect_dir_wish wish = wish_for("a/b", (enum inspect_layout)(n % 3));
+		struct inspect_dir_wish wish = wish_for("a/b", layout);
 		struct belongings before = belongings_now(), after;
 		struct inspect_dir *d = NULL;
 		NRT_STATUS status;
 
-		wish.on_fail = true;
+		wish.on_fail = on_fail;
 		f->arm(n, false);
 		status = inspect_dir_open(CALL, &wish, &d);
 		happened = f->happened();
@@ -688,6 +685,17 @@ static int with_faults(const struct place *p, const struct faults *f)
 		WANT(belongings_equal(&before, &after) && scratch_entries(".") == 0);
 	}
 	WANT(!happened);
+	return 0;
+}
+
+static int with_faults(const struct place *p, const struct faults *f)
+{
+	setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);
+	log_configure();
+	WANT(chdir(p->scratch.dir) == 0);
+	for (int layout = 0; layout < 3; layout++)
+		for (int on_fail = 0; on_fail < 2; on_fail++)
+			WANT(each_fault(f, (enum inspect_layout)layout, on_fail) == 0);
 	WANT(leaks() == 0);
 	return 0;
 }
