@@ -28,6 +28,7 @@ static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_FOOTER] = "footer",
 	[REC_THREAD] = "thread",
 	[REC_DEVICE_PROFILE] = "profile",
+	[REC_FILE] = "file",
 };
 
 #define MAX_TEXT 65536u /* bytes of a text that are shown */
@@ -82,6 +83,37 @@ static void print_header(FILE *f, const struct rec_summary *s)
 		plain(f, l->step, 60);
 		fputc(' ', f);
 		plain(f, l->result, 60);
+		fputc('\n', f);
+	}
+}
+
+/* What an inspect session said of itself, but for what is not known. */
+static void print_session(FILE *f, const struct rec_summary *s)
+{
+	const struct rec_session *own = s->header.info.session;
+	struct rec_session_value v;
+
+	for (size_t i = 0; own && rec_session_value(own, i, &v); i++) {
+		if (!v.number && !v.text && !(v.list && *v.list))
+			continue;
+		fprintf(f, "session     %s", v.key);
+		if (v.kind == SESSION_NUMBER)
+			fprintf(f, " %" PRId64, v.number);
+		if (v.text) {
+			fputc(' ', f);
+			plain(f, v.text, 200);
+		}
+		for (; v.list && *v.list; v.list++) {
+			fputc(' ', f);
+			plain(f, *v.list, 200);
+		}
+		fputc('\n', f);
+	}
+	for (const struct rec_session_off *o = own ? own->off : NULL; o && o->what; o++) {
+		fprintf(f, "session     without ");
+		plain(f, o->what, 60);
+		fprintf(f, ": ");
+		plain(f, o->why, 200);
 		fputc('\n', f);
 	}
 }
@@ -182,6 +214,7 @@ void rec_print_damage(FILE *f, const struct rec_damage *d)
 void rec_print_text(FILE *f, const struct rec_summary *s)
 {
 	print_header(f, s);
+	print_session(f, s);
 	print_span(f, s);
 	print_sources(f, s);
 	print_profiles(f, s);
@@ -226,6 +259,46 @@ static void json_ladder(struct json_out *j, const struct rec_ladder_step *l)
 	jout_end(j, ']');
 }
 
+static void json_off(struct json_out *j, const struct rec_session_off *off)
+{
+	jout_key(j, "off");
+	jout_begin(j, '[');
+	for (; off && off->what; off++) {
+		jout_begin(j, '{');
+		key_string(j, "what", off->what, MAX_TEXT);
+		key_string(j, "why", off->why, MAX_TEXT);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
+/* As it stands in the header; left out when it is of no session. */
+static void json_session(struct json_out *j, const struct rec_session *own)
+{
+	struct rec_session_value v;
+
+	if (!own)
+		return;
+	jout_key(j, "session");
+	jout_begin(j, '{');
+	for (size_t i = 0; rec_session_value(own, i, &v); i++) {
+		if (v.kind == SESSION_NUMBER) {
+			jout_key(j, v.key);
+			jout_signed(j, v.number);
+		} else if (v.text) {
+			key_string(j, v.key, v.text, MAX_TEXT);
+		} else if (v.list) {
+			jout_key(j, v.key);
+			jout_begin(j, '[');
+			for (; *v.list; v.list++)
+				jout_string(j, *v.list, strnlen(*v.list, MAX_TEXT));
+			jout_end(j, ']');
+		}
+	}
+	json_off(j, own->off);
+	jout_end(j, '}');
+}
+
 static void json_header(struct json_out *j, const struct rec_summary *s)
 {
 	const char *key, *text;
@@ -241,6 +314,7 @@ static void json_header(struct json_out *j, const struct rec_summary *s)
 		jout_string(j, *h, strlen(*h));
 	jout_end(j, ']');
 	json_ladder(j, s->header.info.ladder);
+	json_session(j, s->header.info.session);
 	if (s->clock.boot_after)
 		jout_key_unsigned(j, "start_ns", epoch(s, s->clock.boot_before));
 	if (s->clock.boot_after && s->last_ns) {

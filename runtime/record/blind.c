@@ -46,10 +46,17 @@ static const char *watched(const struct session *l)
 				       : "the command and its children";
 }
 
+static void about_session(struct lines *s, const struct rec_session *own)
+{
+	add(s, "the driver's side, and other processes: the program recorded itself");
+	for (const struct rec_session_off *o = own->off; o && o->what; o++)
+		add(s, "%s: %s", o->what, o->why);
+}
+
 static void about_hooks(struct lines *s, const struct session *l)
 {
 	if (session_own(l)) {
-		add(s, "the driver's side, and other processes: the program recorded itself");
+		about_session(s, session_own(l));
 		return;
 	}
 	if (!has_hooks(l)) {

@@ -9,58 +9,62 @@
 
 #define MAX_LIST 1024u
 
-enum kind { NUMBER, WORDS, LIST };
-
 static const struct {
 	const char *key;
-	enum kind kind;
+	enum rec_session_kind kind;
 	size_t offset;
 } members[] = {
 #define MEMBER(name, kind)                                      \
 	{                                                       \
 #name, kind, offsetof(struct rec_session, name) \
 	}
-	MEMBER(session_id, NUMBER),
-	MEMBER(enabled, NUMBER),
-	MEMBER(on_fail, NUMBER),
-	MEMBER(arch, NUMBER),
-	MEMBER(logical_cores, NUMBER),
-	MEMBER(logical_nc_size, NUMBER),
-	MEMBER(period_ms, NUMBER),
-	MEMBER(device_profile, WORDS),
-	MEMBER(device_profile_wanted, WORDS),
-	MEMBER(device_cores, WORDS),
-	MEMBER(event_cores, WORDS),
-	MEMBER(layout, WORDS),
-	MEMBER(directory, WORDS),
-	MEMBER(runtime, WORDS),
-	MEMBER(activities, LIST),
-	MEMBER(event_types_off, LIST),
-	MEMBER(environment, LIST),
+	MEMBER(session_id, SESSION_NUMBER),
+	MEMBER(enabled, SESSION_NUMBER),
+	MEMBER(on_fail, SESSION_NUMBER),
+	MEMBER(arch, SESSION_NUMBER),
+	MEMBER(logical_cores, SESSION_NUMBER),
+	MEMBER(logical_nc_size, SESSION_NUMBER),
+	MEMBER(period_ms, SESSION_NUMBER),
+	MEMBER(device_profile, SESSION_TEXT),
+	MEMBER(device_profile_wanted, SESSION_TEXT),
+	MEMBER(device_cores, SESSION_TEXT),
+	MEMBER(event_cores, SESSION_TEXT),
+	MEMBER(layout, SESSION_TEXT),
+	MEMBER(directory, SESSION_TEXT),
+	MEMBER(runtime, SESSION_TEXT),
+	MEMBER(activities, SESSION_LIST),
+	MEMBER(event_types_off, SESSION_LIST),
+	MEMBER(environment, SESSION_LIST),
 #undef MEMBER
 };
 
 #define MEMBERS (sizeof(members) / sizeof(*members))
 
-/* The member's value; NULL: it is to be left out, and *ret_missing stays, or memory is short. */
-static json_t *value_of(const struct rec_session *s, size_t i, bool *ret_missing)
+bool rec_session_value(const struct rec_session *s, size_t i, struct rec_session_value *ret)
 {
-	const void *at = (const char *)s + members[i].offset;
-	int64_t number;
+	const void *at;
 
-	switch (members[i].kind) {
-	case NUMBER:
-		number = *(const int64_t *)at;
-		*ret_missing = number == 0;
-		return number ? json_integer(number) : NULL;
-	case WORDS:
-		*ret_missing = !*(const char *const *)at;
-		return *ret_missing ? NULL : header_text(*(const char *const *)at);
-	case LIST:
-		*ret_missing = !*(const char *const *const *)at;
-		return *ret_missing ? NULL : header_list(*(const char *const *const *)at);
-	}
-	return NULL;
+	if (i >= MEMBERS)
+		return false;
+	at = (const char *)s + members[i].offset;
+	*ret = (struct rec_session_value){.key = members[i].key, .kind = members[i].kind};
+	if (ret->kind == SESSION_NUMBER)
+		ret->number = *(const int64_t *)at;
+	else if (ret->kind == SESSION_TEXT)
+		ret->text = *(const char *const *)at;
+	else
+		ret->list = *(const char *const *const *)at;
+	return true;
+}
+
+/* Adds a member unless it is not known.  False: memory is short. */
+static bool add_member(json_t *object, const struct rec_session_value *v)
+{
+	if (v->number)
+		return header_set(object, v->key, json_integer(v->number));
+	if (v->text)
+		return header_set(object, v->key, header_text(v->text));
+	return !v->list || header_set(object, v->key, header_list(v->list));
 }
 
 static json_t *off_value(const struct rec_session_off *off)
@@ -87,13 +91,10 @@ json_t *header_session(const struct rec_session *s)
 {
 	json_t *object = json_object();
 	bool ok = header_set(object, "off", off_value(s->off));
+	struct rec_session_value v;
 
-	for (size_t i = 0; ok && i < MEMBERS; i++) {
-		bool missing = false;
-		json_t *value = value_of(s, i, &missing);
-
-		ok = missing || header_set(object, members[i].key, value);
-	}
+	for (size_t i = 0; ok && rec_session_value(s, i, &v); i++)
+		ok = add_member(object, &v);
 	if (ok)
 		return object;
 	json_decref(object);
@@ -108,9 +109,9 @@ static int get_member(const json_t *json, struct rec_session *s, size_t i)
 	void *at = (char *)s + members[i].offset;
 	const char **list;
 
-	if (members[i].kind == NUMBER) {
+	if (members[i].kind == SESSION_NUMBER) {
 		*(int64_t *)at = json_integer_value(value);
-	} else if (members[i].kind == WORDS) {
+	} else if (members[i].kind == SESSION_TEXT) {
 		*(const char **)at = json_string_value(value);
 	} else if (json_is_array(value)) {
 		list = header_get_list(value, MAX_LIST);
@@ -164,7 +165,7 @@ void header_free_session(struct rec_header *h)
 	if (!h->session)
 		return;
 	for (size_t i = 0; i < MEMBERS; i++)
-		if (members[i].kind == LIST)
+		if (members[i].kind == SESSION_LIST)
 			free(*(void **)(void *)((char *)h->session + members[i].offset));
 	free((void *)(uintptr_t)h->session->off);
 	free(h->session);

@@ -8,6 +8,8 @@
 #ifndef NTRACE_RECORD_REC_SESSION_H
 #define NTRACE_RECORD_REC_SESSION_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* What the session did not do. */
@@ -36,5 +38,17 @@ struct rec_session {
 	const char *const *environment;	    /* settings in effect, "NAME=value" */
 	const struct rec_session_off *off;  /* ends with one without `what` */
 };
+
+/* A member, for those who show all of them. */
+struct rec_session_value {
+	const char *key;
+	enum rec_session_kind { SESSION_NUMBER, SESSION_TEXT, SESSION_LIST } kind;
+	int64_t number;
+	const char *text;	 /* NULL: not known */
+	const char *const *list; /* the same */
+};
+
+/* The i-th member but `off`; false beyond the last. */
+bool rec_session_value(const struct rec_session *s, size_t i, struct rec_session_value *ret);
 
 #endif

@@ -162,20 +162,21 @@ void segments_close(struct segments *s)
 	s->index = NULL;
 }
 
+/* A writer numbers its segments without a gap, so nothing need be listed, for which there may be no memory. */
 int rec_remove(const char *path)
 {
-	struct segments s = {.dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-	int rc = s.dir_fd < 0 ? -errno : list(&s);
+	_cleanup_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char name[64];
 
-	for (size_t i = s.count; rc == 0 && i > 0; i--) {
-		char name[64];
-
-		snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, s.index[i - 1]);
-		if (unlinkat(s.dir_fd, name, 0) < 0)
-			rc = -errno;
+	if (dir < 0)
+		return -errno;
+	for (uint32_t i = 0; i < REC_MAX_SEGMENTS; i++) {
+		snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, i);
+		if (unlinkat(dir, name, 0) < 0) {
+			if (errno == ENOENT)
+				break;
+			return -errno;
+		}
 	}
-	segments_close(&s);
-	if (rc == 0 || rc == -ENOENT)
-		rc = rmdir(path) < 0 ? -errno : 0;
-	return rc;
+	return rmdir(path) < 0 ? -errno : 0;
 }

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "proto/neuron_trace.pb-c.h"
 #include "runtime/profile/inspect_config.h"
 #include "runtime/profile/inspect_dir.h"
+#include "runtime/profile/inspect_end.h"
 #include "runtime/profile/inspect_spool.h"
 #include "runtime/record/ledger.h"
 #include "runtime/record/merge.h"
@@ -655,7 +657,7 @@ static int disk_full(void *arg)
 		mount("none", p->scratch.dir, "tmpfs", 0, "size=256k") < 0)
 		return 77;
 	WANT(begin(p) == 0);
-	for (int i = 0; i < 40; i++) {
+	for (int i = 0; i < 3000 && trace_on(); i++) {
 		emit(p, 5000);
 		nap(10);
 	}
@@ -796,6 +798,172 @@ TEST("inspect spool: salvage says that device profiles are missing", "[inspect][
 	REQUIRE(read_files(&p));
 	CHECK_STR(p.trace_info->session->device_cores, "0-1");
 	CHECK(is_blind_to(&p, "device profiles (NTFF) that were not written"));
+	place_close(&p);
+}
+
+/* ---- what else salvage finds -------------------------------------------------------------- */
+
+static void write_file(const struct place *p, const char *name, const char *data, size_t size)
+{
+	int fd = open(scratch_path(&p->scratch, name).s, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	CHECK(fd >= 0 && file_write_all(fd, data, size) == 0);
+	close(fd);
+}
+
+static int live(void *arg)
+{
+	struct place *p = arg;
+
+	WANT(begin(p) == 0);
+	emit(p, 100);
+	nap(150);
+	WANT(salvage(p) == 4);
+	WANT(!has(p, "ntrace.pb"));
+	inspect_spool_drop(p->spool);
+	return 0;
+}
+
+TEST("inspect spool: a session that is alive is not salvaged", "[inspect][spool]")
+{
+	struct place p;
+
+	REQUIRE(place_open(&p));
+	CHECK_EQ(scratch_child(live, &p), 0);
+	place_close(&p);
+}
+
+/* The process died between two renames, or while it wrote. */
+TEST("inspect spool: half a set of files is completed, and temporary ones are removed",
+	"[inspect][spool]")
+{
+	_cleanup_free_ char *events = NULL;
+	struct place p;
+	char name[64];
+	size_t size;
+
+	REQUIRE(place_open(&p));
+	run_and_kill(&p, endless);
+	CHECK_EQ(salvage(&p), 0);
+	REQUIRE(read_files(&p));
+	REQUIRE(file_read(scratch_path(&p.scratch, "ntrace.pb").s, 1u << 24, &events, &size) == 0);
+	unlink(scratch_path(&p.scratch, "trace_info.pb").s);
+	unlink(scratch_path(&p.scratch, "host_mem.pb").s);
+	snprintf(name, sizeof(name), ".ntrace-tmp-%u-3", p.trace_info->pid);
+	write_file(&p, name, "half", 4);
+	write_file(&p, ".ntrace-tmp-of-another", "his", 3);
+	CHECK_EQ(salvage(&p), 0);
+	CHECK(!has(&p, name) && has(&p, ".ntrace-tmp-of-another"));
+	CHECK(has(&p, "trace_info.pb") && has(&p, "host_mem.pb"));
+	/* What is not the session's is not touched. */
+	unlink(scratch_path(&p.scratch, "trace_info.pb").s);
+	unlink(scratch_path(&p.scratch, "ntrace.pb").s);
+	write_file(&p, "ntrace.pb", events, size - 1);
+	CHECK_EQ(salvage(&p), 3);
+	CHECK_EQ(size_of(&p, "ntrace.pb"), (long long)size - 1);
+	CHECK(!has(&p, "trace_info.pb"));
+	place_close(&p);
+}
+
+/* ---- signals ------------------------------------------------------------------------------ */
+
+static struct place *of_signal;
+static volatile sig_atomic_t heard;
+
+static void on_signal(int number)
+{
+	struct merge_result m;
+	char *text = NULL;
+
+	/* What came before the signal is on its way to the disk. */
+	if (merge_recording(scratch_path(&of_signal->scratch, "recording").s, NULL,
+		    &(struct merge_options){.leaf = true}, &m, &text) == 0 &&
+		m.output_count == 1 && m.outputs[0].events == 2 * of_signal->told->spans)
+		heard = number;
+	merge_result_free(&m);
+	free(text);
+}
+
+static int flushed(void *arg)
+{
+	struct place *p = of_signal = arg;
+	struct inspect_outcome o;
+
+	WANT(signal(SIGTERM, on_signal) != SIG_ERR);
+	WANT(inspect_end_open() == 0);
+	inspect_end_hold();
+	WANT(begin(p) == 0);
+	inspect_end_arm(getpid());
+	inspect_end_release();
+	for (int i = 0; i < 20; i++) {
+		emit(p, 500);
+		heard = 0;
+		raise(SIGTERM);
+		WANT(heard == SIGTERM);
+	}
+	inspect_end_hold();
+	inspect_end_disarm();
+	WANT(finish(p, &o) == 0);
+	inspect_end_release();
+	WANT(o.events == 20 * 1000 && o.lost == 0);
+	return 0;
+}
+
+TEST("inspect spool: before the program's own handler runs, all events are handed to the kernel",
+	"[inspect][spool]")
+{
+	struct place p;
+
+	REQUIRE(place_open(&p));
+	CHECK_EQ(scratch_child(flushed, &p), 0);
+	place_close(&p);
+}
+
+static void ask(void *ctx, bool finish)
+{
+	struct place *p = ctx;
+	struct inspect_outcome o;
+
+	if (finish)
+		p->told->ready = inspect_spool_finish(p->spool, REC_END_ASKED, &o) == 0;
+}
+
+static int terminated(void *arg)
+{
+	struct place *p = arg;
+
+	p->wish.asked = ask;
+	p->wish.ctx = p;
+	WANT(signal(SIGTERM, SIG_DFL) != SIG_ERR); /* the runner has a handler */
+	WANT(inspect_end_open() == 0);
+	inspect_end_hold();
+	WANT(begin(p) == 0);
+	inspect_end_arm(getpid());
+	inspect_end_release();
+	emit(p, 700);
+	raise(SIGTERM);
+	return 1;
+}
+
+TEST("inspect spool: a signal that ends the program ends the session in its thread before",
+	"[inspect][spool]")
+{
+	struct place p;
+	int status = 0;
+	pid_t pid;
+
+	REQUIRE(place_open(&p));
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		_exit(terminated(&p));
+	REQUIRE_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	CHECK(p.told->ready);
+	REQUIRE(read_files(&p));
+	CHECK_EQ(p.trace.count, 1400);
+	CHECK(p.trace_info->ended);
+	CHECK_EQ(strange_names(&p), 0);
 	place_close(&p);
 }
 
