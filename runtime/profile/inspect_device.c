@@ -316,8 +316,17 @@ void inspect_device_end(const char *call, bool may_wait)
 
 void inspect_device_close(void)
 {
-	for (uint32_t nc = 0; nc < PROFILE_MAX_CORES; nc++)
-		cores[nc].next_number = 0;
+	pthread_mutex_lock(&session.lock);
+	for (uint32_t nc = 0; nc < PROFILE_MAX_CORES; nc++) {
+		struct core *c = &cores[nc];
+
+		pthread_mutex_lock(&c->lock);
+		drop_core(c, nc);
+		c->next_number = 0;
+		pthread_mutex_unlock(&c->lock);
+	}
+	inspect_files_done(&session.files);
+	pthread_mutex_unlock(&session.lock);
 }
 
 /* ---- hooks -------------------------------------------------------------------------------- */

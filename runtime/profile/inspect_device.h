@@ -61,7 +61,8 @@ bool inspect_device_has_failed(void);
 /* Is mode MODEL or SESSION on?  Continuous profiling does not go with it. */
 bool inspect_device_is_on(void);
 
-/* For nrt_close, when the session has ended: the numbers of SESSION begin with 0 again. */
+/* For nrt_close, when the session has ended: frees what an end that might not wait has left, and the numbers of
+ * SESSION begin with 0 again. */
 void inspect_device_close(void);
 
 /* ---- the executor's hooks: nothing but one load while there is no session ---------------------- */

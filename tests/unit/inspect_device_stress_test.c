@@ -187,6 +187,50 @@ INSPECT_TEST(
 	"inspect device: an end that may not wait skips what a thread writes that does not go on",
 	stuck_in_a_file, two_cores)
 
+#define RING_REQUEST "NOTIFICATIONS_INIT_WITH_REALLOC_V2"
+static long long rings_of_load;
+
+static bool opens_rings(void *arg)
+{
+	return virtual_device_stat(&((struct place *)arg)->device, "ioctl." RING_REQUEST) >
+	       rings_of_load;
+}
+
+/* It opens the core's rings, and has the lock of the core. */
+static int stuck_in_a_core(void *arg)
+{
+	const struct place *p = arg;
+	struct inspected s;
+	pthread_t thread;
+
+	WANT(inspected_enter(arg) == 0);
+	WANT(job_open(&jobs[0], ADD_MODEL, 0) == 0);
+	rings_of_load = virtual_device_stat(&p->device, "ioctl." RING_REQUEST);
+	WANT_STATUS(inspected_begin(&s, MODE(MODEL), false), 0);
+	WANT(pthread_create(&thread, NULL, execute, &jobs[0]) == 0);
+	WANT(program_until(opens_rings, arg, 20));
+	WANT(end_in_a_hurry() == 0);
+	WANT(said(arg, "The device profile of NC 0 is lost: a thread that was interrupted works on "
+		       "it"));
+	WANT(pthread_join(thread, NULL) == 0);
+	WANT(inspected_entries(&s) == 0);
+	inspected_done(&s);
+	lib.nrt_close(); /* takes away what is left */
+	return leaks();
+}
+
+TEST("inspect device: an end that may not wait skips a core on which a thread does not go on",
+	"[nrt][inspect_device][vdev]")
+{
+	/* More than 30 of them, each a part of the time that the end would have to wait. */
+	static const char *const options[] = {
+		"--arch=v2", "--cores=1", "--delay=" RING_REQUEST ":100", NULL};
+
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(stuck_in_a_core, options);
+}
+
 static bool is_at_work(void *arg)
 {
 	return virtual_device_stat(&((struct place *)arg)->device, "launches") > 0;
