@@ -202,21 +202,32 @@ TEST("inspect end: the program's handler comes at once during begin and stop",
 
 /* ---- children ----------------------------------------------------------------------------- */
 
-static void child_of(pid_t (*make)(void))
+static void kill_child(void)
+{
+	syscall(SYS_kill, (int)syscall(SYS_getpid), SIGTERM);
+	_exit(1);
+}
+
+/* The child's signal has ended the child alone; this one's has its session finished. */
+static void outlive(pid_t pid)
 {
 	int status;
-	pid_t pid;
 
-	session();
-	pid = make();
-	if (pid == 0) {
-		syscall(SYS_kill, (int)syscall(SYS_getpid), SIGTERM);
-		_exit(1);
-	}
 	WANT(pid > 0 && waitpid(pid, &status, 0) == pid);
 	WANT(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 	WANT(seen->flushes == 0);
 	raise(SIGTERM);
+}
+
+static void child_of(pid_t (*make)(void))
+{
+	pid_t pid;
+
+	session();
+	pid = make();
+	if (pid == 0)
+		kill_child();
+	outlive(pid);
 }
 
 static pid_t bare_fork(void)
@@ -238,19 +249,13 @@ static void in_cloned(void)
  * of our handler, so not there. */
 static void in_vforked(void)
 {
-	int status;
 	pid_t pid;
 
 	session();
 	pid = vfork();
-	if (pid == 0) {
-		syscall(SYS_kill, (int)syscall(SYS_getpid), SIGTERM);
-		_exit(1);
-	}
-	WANT(pid > 0 && waitpid(pid, &status, 0) == pid);
-	WANT(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
-	WANT(seen->flushes == 0);
-	raise(SIGTERM);
+	if (pid == 0)
+		kill_child();
+	outlive(pid);
 }
 
 TEST("inspect end: a child's signal is its own affair", "[inspect][inspect-end]")

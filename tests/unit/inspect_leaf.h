@@ -47,17 +47,17 @@ static inline bool leaf_find(const char *base, char *ret, size_t size)
 	return found == 1;
 }
 
-/* Has it all of the session's files, and nothing but these? */
-static inline bool leaf_is_whole(const char *leaf)
+/* Has it all of the session's files, so many more of device profiles, and nothing else? */
+static inline bool leaf_is_whole(const char *leaf, int profiles)
 {
 	for (int i = 0; i < LEAF_FILES; i++)
 		if (!leaf_has(leaf, leaf_files[i])) {
 			dprintf(complaint_fd, "%s is not in %s\n", leaf_files[i], leaf);
 			return false;
 		}
-	if (scratch_entries(leaf) != LEAF_FILES)
+	if (scratch_entries(leaf) != LEAF_FILES + profiles)
 		dprintf(complaint_fd, "there are %d entries in %s\n", scratch_entries(leaf), leaf);
-	return scratch_entries(leaf) == LEAF_FILES;
+	return scratch_entries(leaf) == LEAF_FILES + profiles;
 }
 
 /* `ntrace salvage LEAF`; its exit status. */

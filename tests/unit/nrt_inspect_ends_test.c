@@ -17,8 +17,8 @@
 
 #define EXECUTIONS 100
 #define PAUSE_US 5000
-/* A recording is on the disk after 100 ms.  The rest is for a machine that is busy. */
-#define AGE_NS 400000000ull
+/* A recording is on the disk after 100 ms and a tick of 10 ms; the rest is for a machine that is busy. */
+#define AGE_NS (getenv("NTRACE_TEST_FULL") ? 110000000ull : 400000000ull)
 
 enum left {
 	FILES,	 /* the files, with everything */
@@ -35,7 +35,10 @@ struct end {
 	const char *said;
 	void (*before)(const char *base);    /* before the program runs */
 	void (*meanwhile)(const char *base); /* when it has executed, and before it does again */
-	int stage; /* in which the signal comes; 0: when it has executed */
+	int stage;	    /* in which the signal comes; 0: when it has executed */
+	const char *device; /* NEURON_RT_INSPECT_DEVICE_PROFILE */
+	int profiles;	    /* files of device profiles */
+	bool failures_only;
 };
 
 /* ---- what is taken away ------------------------------------------------------------------- */
@@ -142,6 +145,28 @@ static const struct end ends[] = {
 		.way = "exit-in-handler",
 		.signal = SIGTERM,
 		.status = 5},
+	{.name = "SIGTERM in the middle of a call",
+		.way = "inside",
+		.signal = SIGTERM,
+		.status = 128 + SIGTERM,
+		.stage = ENDS_INSIDE},
+	{.name = "SIGTERM with a profile of the core",
+		.way = "working",
+		.signal = SIGTERM,
+		.status = 128 + SIGTERM,
+		.device = "session",
+		.profiles = 2},
+	{.name = "exit with a profile of an execution",
+		.way = "exit",
+		.status = 3,
+		.device = "model",
+		.profiles = 2},
+	{.name = "SIGTERM without a failure",
+		.way = "working",
+		.signal = SIGTERM,
+		.status = 128 + SIGTERM,
+		.left = NOTHING,
+		.failures_only = true},
 	{.name = "disk full",
 		.way = "return",
 		.left = FULL,
@@ -212,6 +237,9 @@ static void attempt_start(struct attempt *a, const struct end *e)
 	snprintf(executions, sizeof(executions), "%d", EXECUTIONS);
 	snprintf(pause, sizeof(pause), "%d", PAUSE_US);
 	setenv("NEURON_RT_INSPECT_OUTPUT_DIR", a->base.s, 1);
+	setenv("NEURON_RT_INSPECT_ENABLE", e->failures_only ? "0" : "1", 1);
+	setenv("NEURON_RT_INSPECT_ON_FAIL", e->failures_only ? "1" : "0", 1);
+	setenv("NEURON_RT_INSPECT_DEVICE_PROFILE", e->device ? e->device : "0", 1);
 	a->pid = program_start(argv, a->log.s, NULL);
 }
 
@@ -228,6 +256,21 @@ static bool has_stage(void *arg)
 	return atomic_load(&w->a->page->stage) >= w->stage ||
 	       waitid(P_PID, (id_t)w->a->pid, &gone, WEXITED | WNOHANG | WNOWAIT) < 0 ||
 	       gone.si_pid != 0;
+}
+
+/* The program sleeps: inside of the call that it said is next. */
+static bool is_inside(void *arg)
+{
+	const struct attempt *a = arg;
+	char path[64], *text, *name_end;
+	bool sleeps;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)a->pid);
+	text = program_text(path);
+	name_end = text ? strrchr(text, ')') : NULL;
+	sleeps = name_end && (name_end[2] == 'S' || name_end[2] == 'Z');
+	free(text);
+	return sleeps;
 }
 
 static bool is_older(uint64_t ended, uint64_t end)
@@ -258,6 +301,7 @@ static int take_away(struct attempt *a, const struct end *e)
 		atomic_store(&a->page->stage, ENDS_GOES_ON);
 	}
 	WANT(atomic_load(&a->page->stage) >= ENDS_READY);
+	WANT(e->stage != ENDS_INSIDE || program_until(is_inside, a, 60));
 	if (e->signal) {
 		atomic_store(&a->page->end_ns, clock_boot().ns);
 		kill(a->pid, e->signal);
@@ -288,7 +332,7 @@ static int left_files(const struct attempt *a, const struct end *e)
 		WANT(rc == 0 || rc == 4); /* whole, or something is missing, which it says */
 		scratch_remove_tree(scratch_in(leaf, "recording").s);
 	}
-	WANT(leaf_is_whole(leaf));
+	WANT(leaf_is_whole(leaf, e->profiles));
 	count = leaf_executions(leaf);
 	if (count < least || least < EXECUTIONS / 4)
 		dprintf(complaint_fd, "%ld executions, and %ld are wanted\n", count, least);
@@ -319,6 +363,7 @@ static int look_at(struct attempt *a, const struct end *e)
 		dprintf(complaint_fd, "ended with %d\n", status);
 	WANT(status == e->status);
 	WANT(is_said(a, e) == 0);
+	WANT(!e->failures_only || scratch_entries(a->base.s) <= 0);
 	return e->left == NOTHING ? 0 : left_files(a, e);
 }
 
@@ -347,8 +392,7 @@ static int all_ends(void *arg)
 	complaint_fd = 2;
 	WANT(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
 	setenv("NTRACE_DEVICE_ROOT", ((struct place *)arg)->device.root, 1);
-	setenv("NEURON_RT_INSPECT_ENABLE", "1", 1);
-	setenv("NEURON_RT_INSPECT_DEVICE_PROFILE", "0", 1);
+	setenv("NEURON_RT_EXEC_TIMEOUT", "7200", 1);
 	setenv("NEURON_RT_LOG_LEVEL", "INFO", 1);
 	for (size_t i = 0; i < ENDS; i++)
 		if (!only || strstr(ends[i].name, only))

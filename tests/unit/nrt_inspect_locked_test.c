@@ -41,7 +41,7 @@ static int goes_on(void *arg)
 	if (rc)
 		show(p);
 	WANT(rc == 0);
-	WANT(leaf_find(base.s, leaf, sizeof(leaf)) && leaf_is_whole(leaf));
+	WANT(leaf_find(base.s, leaf, sizeof(leaf)) && leaf_is_whole(leaf, 0));
 	WANT(leaf_executions(leaf) == 2 * RUNS);
 	return 0;
 }
@@ -66,7 +66,7 @@ static int one_point(const struct place *p, unsigned number)
 		WANT(rc == 0 || rc == 4);
 		scratch_remove_tree(scratch_in(leaf, "recording").s);
 	}
-	WANT(leaf_is_whole(leaf));
+	WANT(leaf_is_whole(leaf, 0));
 	WANT(leaf_executions(leaf) >=
 		RUNS); /* all that ended before: the flush is no matter of locks */
 	scratch_remove_tree(base.s);

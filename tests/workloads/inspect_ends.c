@@ -25,6 +25,8 @@
 	"output c float32 8\nstep PE 20us add a b c\n"
 #define BYTES 32u
 
+#define HOUR_MODEL "ntrace-model 1\nname hour\nstep SP 3600s nop\n"
+
 static const char *way, *page_file;
 static unsigned executions = 20, pause_us, waits;
 static struct ends_page *page;
@@ -101,6 +103,7 @@ static int ends_abort(void)
 
 static int ends_segv(void)
 {
+	signal(SIGSEGV, SIG_DFL); /* not a sanitizer's */
 	raise(SIGSEGV);
 	return 1;
 }
@@ -119,6 +122,18 @@ static int ends_stop(void)
 	atomic_store(&page->stop_status, (int)nrt_inspect_stop());
 	atomic_store(&page->stage, ENDS_STOPPED);
 	return 0;
+}
+
+/* By a signal in the middle of a call that takes long. */
+static int ends_inside(void)
+{
+	nrt_model_t *hour;
+
+	if (failed("nrt_load", nrt_load(HOUR_MODEL, strlen(HOUR_MODEL), 0, -1, &hour)))
+		return 1;
+	atomic_store(&page->stage, ENDS_INSIDE);
+	(void)nrt_execute(hour, job.in, job.out);
+	return 1;
 }
 
 /* One session after the other, until a signal comes. */
@@ -200,6 +215,7 @@ static const struct {
 	{"working", ends_working, NULL},
 	{"stop", ends_stop, NULL},
 	{"stop-wait", ends_stop_and_wait, NULL},
+	{"inside", ends_inside, NULL},
 	{"sessions", ends_in_sessions, NULL},
 	{"told", ends_told, note},
 	{"exit-in-handler", ends_working, exit_in_handler},

@@ -17,6 +17,7 @@ enum ends_stage {
 	ENDS_GOES_ON,  /* set by the test, for --wait */
 	ENDS_STOPPING, /* nrt_inspect_stop is the next call */
 	ENDS_STOPPED,
+	ENDS_INSIDE, /* nrt_execute is the next call, and does not return */
 };
 
 struct ends_page {
