@@ -125,20 +125,22 @@ static int compare_write(
 	return -EEXIST;
 }
 
-/* Those that end where what came ended are taken away. */
+/* Does it end where what came ended? */
+static int check_end(struct comparison *c, enum merge_file which)
+{
+	if (!c->there[which] || getc(c->there[which]) == EOF)
+		return 0;
+	c->differs = (int)which + 1;
+	return -EEXIST;
+}
+
 static int take_away(struct comparison *c, enum merge_file which)
 {
 	_cleanup_free_ char *path = path_in(c->leaf, merge_file_name(which));
 
 	if (!c->there[which])
 		return 0;
-	if (getc(c->there[which]) != EOF) {
-		c->differs = (int)which + 1;
-		return -EEXIST;
-	}
-	if (!path)
-		return -ENOMEM;
-	return unlink(path) < 0 ? -errno : 0;
+	return !path ? -ENOMEM : unlink(path) < 0 ? -errno : 0;
 }
 
 /* How many of the set are there. */
@@ -169,6 +171,8 @@ int leaf_take_back(
 	if (found && !c.there[MERGE_TRACE_INFO]) {
 		options.sink = &sink;
 		rc = merge_recording(rec_path, NULL, &options, &m, ret_text);
+		for (unsigned i = 0; rc == 0 && i < MERGE_FILES; i++)
+			rc = check_end(&c, (enum merge_file)i);
 		for (unsigned i = 0; rc == 0 && i < MERGE_FILES; i++)
 			rc = take_away(&c, (enum merge_file)i);
 	}

@@ -58,6 +58,18 @@ check "a missing profile costs its rows, and is told" $?
 ntrace export -q --device "$r" -o "$tmp/device.pftrace" && ntrace verify "$tmp/device.pftrace" >"$tmp/log"
 check "its Perfetto file is sound" $?
 
+# Of an inspect session whose program was killed: its files come into its own directory.
+r=tests/replay/recordings/session
+rm -rf "$tmp/leaf"
+mkdir "$tmp/leaf" && cp -r "$r" "$tmp/leaf/recording" && rm "$tmp/leaf/recording/expected.sha256"
+ntrace salvage -q "$tmp/leaf" && sums "$tmp/leaf" | diff "$r/expected.sha256" -
+check "the expected files from the recording of a session" $?
+rm -rf "$tmp/again"
+ntrace replay -q "$r" -o "$tmp/again"
+[ $? = 4 ] && (cd "$tmp/leaf" && cat ntrace.pb trace_info.pb host_mem.pb) |
+	cmp - <(cd "$tmp"/again/*_pid_* && cat ntrace.pb trace_info.pb host_mem.pb)
+check "replay gives the same bytes, in a directory of the process" $?
+
 [ "$(id -u)" = 0 ] || skip_all root
 [ -r /sys/kernel/btf/vmlinux ] || skip_all "kernel BTF"
 [ -w /dev/fuse ] || skip_all /dev/fuse

@@ -15,6 +15,74 @@ static const char *const hooks[] = {"tracepoint:a", "tracepoint:b", NULL};
 static const struct rec_ladder_step ladder[] = {
 	{"ioctl", "fentry", "EPERM"}, {"ioctl", "tracepoint", "reached"}, {NULL, NULL, NULL}};
 
+static const char *const activities[] = {"system_profile", "cpu_util", NULL};
+static const char *const environment[] = {"NEURON_RT_INSPECT_ENABLE=1", NULL};
+static const struct rec_session_off off[] = {{"host_memory", "not \xff wanted"}, {NULL, NULL}};
+
+TEST("header: what a session says of itself is read back, each member of it", "[record][inspect]")
+{
+	const struct rec_session session = {
+		.session_id = -3,
+		.enabled = 1,
+		.period_ms = 1000,
+		.device_profile = "off",
+		.event_cores = "0-3,7",
+		.directory = "/a/b",
+		.activities = activities,
+		.environment = environment,
+		.off = off,
+	};
+	struct rec_header_info info = {.producer = "p", .session = &session};
+	struct rec_session_value want, is;
+	struct rec_header h = {0};
+	_cleanup_free_ char *text = NULL;
+	size_t i;
+
+	REQUIRE_EQ(rec_header_text(&info, &text), 0);
+	REQUIRE_EQ(rec_header_parse(text, strlen(text), &h), 0);
+	REQUIRE(h.info.session != NULL);
+	for (i = 0; rec_session_value(&session, i, &want); i++) {
+		REQUIRE(rec_session_value(h.info.session, i, &is));
+		CHECK_STR(is.key, want.key);
+		CHECK_EQ(is.number, want.number);
+		CHECK(!is.text == !want.text && (!is.text || !strcmp(is.text, want.text)));
+		CHECK(!is.list == !want.list);
+		for (size_t n = 0; is.list && want.list && want.list[n]; n++)
+			CHECK_STR(is.list[n], want.list[n]);
+	}
+	CHECK_EQ(i, 17);
+	REQUIRE(h.info.session->off != NULL);
+	CHECK_STR(h.info.session->off[0].what, "host_memory");
+	CHECK_STR(h.info.session->off[0].why, "not ? wanted");
+	CHECK(h.info.session->off[1].what == NULL);
+	rec_header_free(&h);
+}
+
+TEST("header: of a session that is no object, or has members of other types, what is right is "
+     "taken",
+	"[record][inspect]")
+{
+	static const char odd[] =
+		"{\"session\":{\"session_id\":\"x\",\"layout\":5,\"off\":[{\"what\":1},"
+		"{\"what\":\"a\",\"why\":\"b\"},3],\"activities\":[1,\"z\"],\"unknown\":[]}}";
+	static const char none[] = "{\"session\":[1]}";
+	struct rec_header h = {0};
+
+	REQUIRE_EQ(rec_header_parse(none, strlen(none), &h), 0);
+	CHECK(!h.info.session);
+	rec_header_free(&h);
+	REQUIRE_EQ(rec_header_parse(odd, strlen(odd), &h), 0);
+	REQUIRE(h.info.session != NULL);
+	CHECK_EQ(h.info.session->session_id, 0);
+	CHECK(!h.info.session->layout);
+	REQUIRE(h.info.session->off && h.info.session->activities);
+	CHECK_STR(h.info.session->off[0].what, "a");
+	CHECK(h.info.session->off[1].what == NULL);
+	CHECK_STR(h.info.session->activities[0], "z");
+	CHECK(h.info.session->activities[1] == NULL);
+	rec_header_free(&h);
+}
+
 TEST("header: everything that is written is read back", "[record]")
 {
 	struct rec_header_info info = {
