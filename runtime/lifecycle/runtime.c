@@ -70,7 +70,7 @@ static NRT_STATUS init_alone(const struct init_caller *caller)
 		return status;
 	runtime = made;
 	recorded_open(&runtime);
-	inspect_init(&runtime);
+	inspect_init();
 	state_set(STATE_INIT);
 	return NRT_SUCCESS;
 }

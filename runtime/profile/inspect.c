@@ -374,13 +374,12 @@ bool inspect_finish(enum rec_end_reason reason, bool may_wait)
 
 /* ---- nrt_init and nrt_close --------------------------------------------------------------- */
 
-void inspect_init(const struct runtime *r)
+void inspect_init(void)
 {
 	static const char call[] = "nrt_init";
 	struct nrt_inspect_config *c;
 	NRT_STATUS status;
 
-	(void)r;
 	pthread_mutex_lock(&inspect.lock);
 	inspect.open = true;
 	pthread_mutex_unlock(&inspect.lock);

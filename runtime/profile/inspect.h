@@ -31,7 +31,7 @@ struct nrt_inspect_config;
 /* Step 19 of nrt_init, before any call is in and when all else is up: begins a session when
  * NEURON_RT_INSPECT_ENABLE or NEURON_RT_INSPECT_ON_FAIL says so.  One that cannot be begun is said
  * in the log, and nrt_init goes on. */
-void inspect_init(const struct runtime *r);
+void inspect_init(void);
 
 /* Ends the session if there is one; no other begins until inspect_init.  While calls are still let
  * in. */

@@ -174,10 +174,6 @@ TRACE_TEST("exec_trace: device memory is in it when that was asked for", memory)
 #define COLLECTIVE_MODEL                                                    \
 	"ntrace-model 2\nname alone\ninput a int32 8\noutput c int32 1x8\n" \
 	"step TOPSP 8us all_gather a c\n"
-#define FAULTY_MODEL                                                           \
-	"ntrace-model 2\nname faulty\ninput a float32 8\noutput c float32 8\n" \
-	"step PE 1us fault numerical\nstep PE 5us copy a c\n"
-
 static int failures(void *arg)
 {
 	const Ntff__NtraceEvent *start, *end;

@@ -10,6 +10,7 @@
 #include <glob.h>
 #include <sys/stat.h>
 
+#include "proto/neuron_trace.pb-c.h"
 #include "tests/unit/nrt_lib.h"
 #include "tests/unit/trace_file.h"
 
@@ -121,6 +122,19 @@ static inline long inspect_events(const char *leaf, uint32_t type, uint32_t phas
 	}
 	trace_file_free(&t);
 	return n;
+}
+
+/* What trace_info.pb says, to be freed with ntff__ntrace_info__free_unpacked; NULL: it cannot be read. */
+static inline Ntff__NtraceInfo *inspect_info(const char *leaf)
+{
+	_cleanup_free_ char *data = NULL;
+	char path[PATH_MAX];
+	size_t size = 0;
+
+	snprintf(path, sizeof(path), "%s/trace_info.pb", leaf);
+	if (file_read(path, 1u << 24, &data, &size) < 0)
+		return NULL;
+	return ntff__ntrace_info__unpack(NULL, size, (const uint8_t *)data);
 }
 
 /* Begins with what change makes of the defaults with inspection on; the config is gone when it

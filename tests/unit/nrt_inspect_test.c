@@ -210,6 +210,113 @@ static int device_profiles(void *arg)
 INSPECT_TEST("inspect: a session with device profiles has them beside its files", device_profiles,
 	two_cores)
 
+/* ---- what the session says of itself ------------------------------------------------------ */
+
+/* Why an activity is off; "" when it is on. */
+static const char *why_off(const Ntff__NtraceSession *s, const char *activity)
+{
+	for (size_t i = 0; i < s->n_off; i++)
+		if (!strcmp(s->off[i]->what, activity))
+			return s->off[i]->why;
+	return "";
+}
+
+/* MODEL is asked for, where executions are only posted; the environment's variables that count are listed. */
+static int facts(void *arg)
+{
+	char leaf[PATH_MAX];
+	Ntff__NtraceInfo *info;
+	Ntff__NtraceSession *s;
+
+	setenv("NEURON_RT_INSPECT_ENABLE", "1", 1);
+	setenv("NEURON_RT_INSPECT_DEVICE_PROFILE", "model", 1);
+	setenv("NEURON_RT_INSPECT_CPU_UTIL", "1", 1);
+	setenv("NEURON_RT_INSPECT_START_OFFSET_NSEC", "1", 1);
+	setenv("NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", "2", 1);
+	WANT(inspect_enter(arg) == 0);
+	WANT_STATUS(init(), 0);
+	lib.nrt_close();
+	WANT(inspect_leaf(INSPECT_BASE, getpid(), 1, leaf, sizeof(leaf)));
+	info = inspect_info(leaf);
+	WANT(info && info->session);
+	s = info->session;
+	WANT(info->pid == (uint32_t)getpid() && info->arch == 3 && info->virtual_device);
+	WANT(s->session_id == 1 && s->enabled && !s->on_fail);
+	WANT(s->logical_cores == 2 && s->logical_nc_size == 2);
+	WANT(!strcmp(s->device_profile, "off") && !strcmp(s->device_profile_wanted, "model"));
+	WANT(!strcmp(s->layout, "flat") && !strcmp(s->runtime, "2.31.24.0"));
+	WANT(!strcmp(why_off(s, "system_profile"), "") && !strcmp(why_off(s, "cpu_util"), ""));
+	WANT(!strcmp(why_off(s, "host_memory"), "not asked for"));
+	WANT(!strcmp(why_off(s, "device_profile"),
+		"profiles of models do not go with executions that are only posted"));
+	WANT(s->n_environment == 3);
+	WANT(!strcmp(s->environment[0], "NEURON_RT_INSPECT_ENABLE=1"));
+	WANT(!strcmp(s->environment[1], "NEURON_RT_INSPECT_DEVICE_PROFILE=model"));
+	WANT(!strcmp(s->environment[2], "NEURON_RT_INSPECT_CPU_UTIL=1"));
+	ntff__ntrace_info__free_unpacked(info, NULL);
+	return 0;
+}
+
+INSPECT_TEST("inspect: trace_info.pb says what was asked for, what was in effect, and why not",
+	facts, two_cores)
+
+/* ---- failures ------------------------------------------------------------------------------ */
+
+static int nothing_fails(void)
+{
+	WANT_STATUS(init(), 0);
+	WANT(some_runs(RUNS) == 0);
+	lib.nrt_close();
+	WANT(access(INSPECT_BASE, F_OK) < 0);
+	return 0;
+}
+
+static int on_fail(void *arg)
+{
+	char leaf[PATH_MAX];
+	struct job bad;
+
+	setenv("NEURON_RT_INSPECT_ON_FAIL", "1", 1);
+	WANT(inspect_enter(arg) == 0);
+	WANT(nothing_fails() == 0);
+	WANT_STATUS(init(), 0);
+	WANT(job_open(&bad, FAULTY_MODEL, 0) == 0);
+	WANT(some_runs(RUNS) == 0);
+	WANT_STATUS(lib.nrt_execute(bad.model, bad.in, bad.out), NRT_EXEC_COMPLETED_WITH_NUM_ERR);
+	WANT(some_runs(RUNS) == 0);
+	lib.nrt_close();
+	WANT(inspect_leaves(INSPECT_BASE) == 1);
+	WANT(inspect_leaf(INSPECT_BASE, getpid(), 1, leaf, sizeof(leaf)));
+	WANT(inspect_tree(leaf, 1, 1) == 0);
+	WANT(inspect_events(leaf, TRACE_EXECUTE_API, PHASE_STOP) == 2 * RUNS + 1);
+	WANT(scratch_entries(INSPECT_BASE) == 1); /* no scratch directory */
+	return 0;
+}
+
+INSPECT_TEST("inspect: a session for failures leaves its files when there was one, else nothing",
+	on_fail, two_cores)
+
+static int nowhere(void *arg)
+{
+	struct place *p = arg;
+	int entries;
+
+	setenv("NEURON_RT_INSPECT_ENABLE", "1", 1);
+	setenv("NEURON_RT_INSPECT_DEVICE_PROFILE", "session", 1);
+	setenv("NEURON_RT_INSPECT_OUTPUT_DIR", "/dev/null", 1);
+	WANT(inspect_enter(p) == 0);
+	entries = scratch_entries(".");
+	WANT_STATUS(init(), 0);
+	WANT(some_runs(RUNS) == 0);
+	WANT_STATUS(lib.nrt_inspect_begin(), NRT_INVALID); /* it is a session */
+	WANT_STATUS(lib.nrt_inspect_stop(), 0);
+	lib.nrt_close();
+	WANT(scratch_entries(".") == entries);
+	return 0;
+}
+
+INSPECT_TEST("inspect: a session to /dev/null writes nothing", nowhere, two_cores)
+
 /* ---- one at a time ------------------------------------------------------------------------ */
 
 static void number_seven(nrt_inspect_config_t *config)
@@ -225,13 +332,13 @@ static int second(void *arg)
 	WANT_STATUS(init(), 0);
 	WANT_STATUS(inspect_begin(number_seven), 0);
 	WANT_STATUS(inspect_begin(NULL), NRT_INVALID);
-	WANT(inspect_leaf(((struct place *)arg)->scratch.dir, getpid(), 1, leaf, sizeof(leaf)) ==
-		false);
 	WANT(inspect_leaf(INSPECT_BASE, getpid(), 1, leaf, sizeof(leaf)));
 	snprintf(text, sizeof(text), "A session is active already: session 7, in %s/%s, since 20",
 		((struct place *)arg)->scratch.dir, leaf);
 	WANT(said(arg, text));
 	WANT_STATUS(lib.nrt_inspect_begin(), NRT_INVALID);
+	WANT_STATUS(lib.nrt_inspect_get_instance_output_dir(NULL, text, sizeof(text)), 0);
+	WANT(strstr(text, leaf) && !strcmp(strstr(text, leaf), leaf));
 	/* The first one has not noticed. */
 	WANT(some_runs(RUNS) == 0);
 	WANT_STATUS(lib.nrt_inspect_stop(), 0);

@@ -146,6 +146,9 @@ static inline NRT_STATUS init(void)
 #define COPY_MODEL                                                             \
 	"ntrace-model 1\nname copier\ninput a float32 8\noutput c float32 8\n" \
 	"step DVE 1us copy a c\n"
+#define FAULTY_MODEL                                                           \
+	"ntrace-model 2\nname faulty\ninput a float32 8\noutput c float32 8\n" \
+	"step PE 1us fault numerical\nstep PE 5us copy a c\n"
 #define HOUR_MODEL "ntrace-model 1\nname hour\nstep SP 3600s nop\n"
 #define SLOW_MODEL "ntrace-model 1\nname slow\nstep SP 5s nop\n"
 
