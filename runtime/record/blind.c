@@ -187,7 +187,7 @@ static bool about_session_profiles(struct lines *s, const struct session *l)
 	const struct rec_session *own = session_own(l);
 	const char *mode = own && own->device_profile ? own->device_profile : "off";
 
-	if (!strcmp(mode, "off"))
+	if (!strcmp(mode, "off") || (l->ended && l->profiles.found))
 		return false;
 	if (!l->ended && !strcmp(mode, "session") && !session_has_file(l, "ntff"))
 		add(s, "inside of device runs: the device profiles (NTFF) were not written, the "
