@@ -296,6 +296,7 @@ static void fill_result(struct merger *m)
 	r->is_simulated = s->is_simulated;
 	r->counted = s->counter_count > 0;
 	r->is_cut = s->header.info.is_cut;
+	r->is_session = session_own(s) != NULL;
 	r->begin_ns = clock_map_real(&s->clock, s->clock.begin);
 	r->damage = s->damage;
 	r->spilled = m->held.spilled;

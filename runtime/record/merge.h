@@ -87,6 +87,7 @@ struct merge_result {
 	bool ended;	   /* the recorder stopped in order: nothing is missing behind its end */
 	bool is_virtual, is_simulated;
 	bool is_cut;	    /* made by rec cut */
+	bool is_session;    /* a program recorded itself */
 	bool in_work;	    /* still being written: this is what there was so far */
 	struct rec_end end; /* zero without a REC_END */
 	struct rec_damage damage;
