@@ -47,7 +47,7 @@ void session_free(struct session *s)
 	rec_header_free(&s->header);
 	clock_map_free(&s->clock);
 	for (size_t i = 0; i < s->mem_count; i++)
-		pb_buf_free(&s->mems[i].data);
+		stored_free(&s->mems[i].data);
 	free(s->mems);
 	for (size_t i = 0; i < s->file_count; i++)
 		free(s->files[i].name);
@@ -59,7 +59,7 @@ void session_free(struct session *s)
 	free(s->counters);
 	free(s->sources);
 	free(s->last_cpus);
-	pb_buf_free(&s->cpu);
+	stored_free(&s->cpu);
 	map64_free(&s->name_index);
 	map64_free(&s->counter_index);
 	map64_free(&s->runtimes);
