@@ -295,6 +295,7 @@ static void fill_result(struct merger *m)
 	r->is_simulated = s->is_simulated;
 	r->counted = s->counter_count > 0;
 	r->is_cut = s->header.info.is_cut;
+	r->is_session = session_own(s) != NULL;
 	r->begin_ns = clock_map_real(&s->clock, s->clock.begin);
 	r->damage = s->damage;
 	r->spilled = m->held.spilled;
@@ -320,8 +321,8 @@ static int init(struct merger *m, const char *out_dir, const struct merge_option
 		.leaf = options->leaf,
 		.kernel_events = options->kernel_events,
 		.ret_error = ret_error};
-	m->session.samples = (struct stored_place){
-		output_temporary, &m->output, &m->session.samples_spilled};
+	m->session.samples =
+		(struct stored_place){output_temporary, &m->output, &m->session.samples_spilled};
 	held_init(&m->held, options->held_bytes, output_temporary, &m->output);
 	if (rc == 0)
 		rc = ingest_init(&m->ingest, &m->session, &m->held, &m->processes);

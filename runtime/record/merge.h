@@ -87,6 +87,7 @@ struct merge_result {
 	bool ended;	   /* the recorder stopped in order: nothing is missing behind its end */
 	bool is_virtual, is_simulated;
 	bool is_cut;	    /* made by rec cut */
+	bool is_session;    /* a program recorded itself */
 	bool in_work;	    /* still being written: this is what there was so far */
 	struct rec_end end; /* zero without a REC_END */
 	struct rec_damage damage;
@@ -97,7 +98,7 @@ struct merge_result {
 	uint64_t profiles_missing, runs_missing;
 	uint64_t spilled;	  /* events that waited in the temporary file */
 	uint64_t samples_spilled; /* bytes of samples that waited in files */
-	char blind[12][160]; /* what the active hooks could not see, one line each */
+	char blind[12][160];	  /* what the active hooks could not see, one line each */
 	uint32_t blind_count;
 };
 

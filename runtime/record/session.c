@@ -383,6 +383,15 @@ static int take_profile(struct session *s, const struct rec_frame *f, const uint
 	return 0;
 }
 
+static int take_lost(struct session *s, const char *name, size_t len)
+{
+	struct session_lost *to = &s->lost_files;
+
+	if (to->count++ == 0)
+		copy_utf8(to->first, name, len, sizeof(to->first) - 1);
+	return 0;
+}
+
 static int take_file(struct session *s, const struct rec_frame *f, const uint8_t *payload)
 {
 	struct session_file *to;
@@ -396,6 +405,8 @@ static int take_file(struct session *s, const struct rec_frame *f, const uint8_t
 	len = f->size - sizeof(file);
 	if (len > SESSION_MAX_NAME)
 		len = SESSION_MAX_NAME;
+	if (!strncmp(file.type, REC_FILE_LOST, sizeof(file.type)))
+		return take_lost(s, (const char *)payload + sizeof(file), len);
 	rc = session_grow(&s->files, &s->file_cap, s->file_count + 1, sizeof(*s->files));
 	if (rc < 0)
 		return rc;

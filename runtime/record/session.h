@@ -75,6 +75,12 @@ struct session_file {
 	uint64_t bytes;
 };
 
+/* Device profiles of a session that REC_FILEs of REC_FILE_LOST name: whose, and how many. */
+struct session_lost {
+	uint64_t count;
+	char first[33]; /* valid UTF-8 */
+};
+
 #define SESSION_BAD_PROFILES 3u
 
 /* The device profiles that the recording names. */
@@ -100,7 +106,7 @@ struct session {
 	struct session_mem *mems;
 	struct session_clock *device_clocks;
 	struct session_file *files;
-	struct stored cpu; /* encoded as in cpu_util.pb */
+	struct stored cpu;	     /* encoded as in cpu_util.pb */
 	struct stored_place samples; /* where they wait */
 	uint64_t samples_spilled;    /* bytes of them that had to */
 	struct session_interval *intervals;
@@ -121,6 +127,7 @@ struct session {
 	bool has_end, ended; /* ended: in order */
 	struct rec_damage damage;
 	struct session_profiles profiles;
+	struct session_lost lost_files;
 
 	struct map64 name_index, counter_index;
 	struct map64 runtimes;	       /* pid -> how many have announced themselves */
