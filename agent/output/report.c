@@ -75,19 +75,21 @@ const char *report_end(const struct rec_end *end, bool session)
 	}
 }
 
+/* A session is not made by a recorder, which has options. */
 static const struct {
 	uint32_t id;
-	const char *text;
+	const char *text, *in_session;
 } remedies[] = {
-	{REC_C_KERNEL_RING_FULL, "--kernel-ring=BYTES makes it larger"},
-	{REC_C_RUNTIME_OVERWRITTEN, "--ring=RECORDS makes it larger"},
+	{REC_C_KERNEL_RING_FULL, "--kernel-ring=BYTES makes it larger", NULL},
+	{REC_C_RUNTIME_OVERWRITTEN, "--ring=RECORDS makes it larger",
+		"NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC makes it larger"},
 };
 
-const char *report_remedy(uint32_t id)
+const char *report_remedy(uint32_t id, bool session)
 {
 	for (size_t i = 0; i < sizeof(remedies) / sizeof(*remedies); i++)
 		if (remedies[i].id == id)
-			return remedies[i].text;
+			return session ? remedies[i].in_session : remedies[i].text;
 	return NULL;
 }
 
@@ -124,7 +126,7 @@ static void print_losses(FILE *f, const struct merge_result *m)
 	fprintf(f, "lost: %s", state_unknown(&state));
 	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
 		const struct rec_counter_info *info = rec_counter_info(id);
-		const char *remedy = report_remedy(id);
+		const char *remedy = report_remedy(id, m->is_session);
 
 		if (!report_is_loss(id) || m->ledger[id].value == 0)
 			continue;

@@ -24,6 +24,7 @@
 #include "runtime/profile/core_profile.h"
 #include "runtime/profile/inspect_dir.h"
 #include "runtime/profile/inspect_runs.h"
+#include "runtime/record/recording.h"
 
 #define TAG "NRT"
 #define PATIENCE_NS 1000000000ull /* with locks, when the process is about to die */
@@ -275,6 +276,21 @@ static void end_core(const struct ending *e, uint32_t nc)
 	free_taken(taken);
 }
 
+/* Without the files' lock, which a thread that writes one holds: they were said at the begin. */
+static void note_lost(const char *name)
+{
+	if (session.files.added)
+		(void)session.files.added(session.files.ctx, name, REC_FILE_LOST, 0);
+}
+
+static void note_lost_core(uint32_t nc)
+{
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), "NC %" PRIu32, nc);
+	note_lost(name);
+}
+
 /* The same when the process is about to die. */
 static void end_core_now(const struct ending *e, uint32_t nc)
 {
@@ -286,6 +302,7 @@ static void end_core_now(const struct ending *e, uint32_t nc)
 			"The device profile of NC %u is lost: a thread that was interrupted works "
 			"on it",
 			nc);
+		note_lost_core(nc);
 	} else {
 		c->left = take_all(e, c, nc);
 		write_core(e, c->left, nc, c->next_number, c->runs.taken);
@@ -304,6 +321,7 @@ void inspect_device_end(const char *call, bool may_wait)
 	} else if (!lock_within(&session.lock, e.until)) {
 		log_write(LOG_LEVEL_ERROR, TAG, call,
 			"Device profiles are lost: a thread that was interrupted writes one");
+		note_lost("all cores");
 		return;
 	}
 	for (uint32_t nc = 0; session.on && nc < core_count(); nc++)

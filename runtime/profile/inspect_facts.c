@@ -19,15 +19,18 @@ static const char *const modes[] = {
 	[NRT_INSPECT_DEVICE_PROFILE_MODE_SESSION] = "session",
 };
 
+#define FAILURES_ONLY "only those of executions that fail"
+
 /* Why there are no device profiles; NULL: there are. */
 static const char *no_device_profiles(const struct runtime *r, const struct nrt_inspect_config *c)
 {
-	if (!(c->activities & INSPECT_DEVICE_PROFILE))
-		return "not asked for";
-	if (c->device_profile_mode == NRT_INSPECT_DEVICE_PROFILE_MODE_DISABLED)
-		return "no mode of device profiles is set";
 	if (!c->enable_inspect)
-		return "only those of executions that fail";
+		return FAILURES_ONLY;
+	if (!(c->activities & INSPECT_DEVICE_PROFILE))
+		return c->enable_inspect_on_fail ? FAILURES_ONLY : "not asked for";
+	if (c->device_profile_mode == NRT_INSPECT_DEVICE_PROFILE_MODE_DISABLED)
+		return c->enable_inspect_on_fail ? FAILURES_ONLY
+						 : "no mode of device profiles is set";
 	if (r->devices->topology.simulated)
 		return "the device is simulated and runs nothing";
 	if (c->device_profile_mode == NRT_INSPECT_DEVICE_PROFILE_MODE_MODEL &&

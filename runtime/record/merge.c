@@ -300,6 +300,7 @@ static void fill_result(struct merger *m)
 	r->begin_ns = clock_map_real(&s->clock, s->clock.begin);
 	r->damage = s->damage;
 	r->spilled = m->held.spilled;
+	r->samples_spilled = s->samples_spilled;
 	if (s->profiles.asked) {
 		r->profiles_missing = s->profiles.bad + s->profiles.absent + s->profiles.at_least;
 		r->runs_missing = device_runs;
@@ -321,6 +322,8 @@ static int init(struct merger *m, const char *out_dir, const struct merge_option
 		.leaf = options->leaf,
 		.kernel_events = options->kernel_events,
 		.ret_error = ret_error};
+	m->session.samples =
+		(struct stored_place){output_temporary, &m->output, &m->session.samples_spilled};
 	held_init(&m->held, options->held_bytes, output_temporary, &m->output);
 	if (rc == 0)
 		rc = ingest_init(&m->ingest, &m->session, &m->held, &m->processes);
