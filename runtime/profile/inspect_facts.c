@@ -21,7 +21,7 @@
 
 struct offs {
 	struct inspect_facts *f;
-	const char *call; /* NULL: nothing is said */
+	const char *call;
 	size_t n;
 };
 
@@ -34,8 +34,7 @@ static void add_off(struct offs *o, const char *what, const char *why)
 static void add_refused(struct offs *o, const char *what, const char *why)
 {
 	add_off(o, what, why);
-	if (o->call)
-		log_write(LOG_LEVEL_WARN, TAG, o->call, "Not in the session: %s: %s", what, why);
+	log_write(LOG_LEVEL_WARN, TAG, o->call, "Not in the session: %s: %s", what, why);
 }
 
 /* ---- device profiles ---------------------------------------------------------------------- */
@@ -114,7 +113,7 @@ static void say_activities(
 		if (o->n == before)
 			o->f->info.activities |= bit;
 	}
-	if (o->call && !o->f->info.activities && !c->enable_inspect_on_fail)
+	if (!o->f->info.activities && !c->enable_inspect_on_fail)
 		log_write(LOG_LEVEL_WARN, TAG, o->call,
 			"All activities are off: the files of the session stay empty");
 }
