@@ -117,34 +117,17 @@ static NRT_STATUS begin_core(uint32_t nc, uint32_t wants)
 
 /* ---- begin -------------------------------------------------------------------------------- */
 
-/* The first execution of a model, unless it cannot be. */
-static uint32_t first_ones(const char *call)
-{
-	if (!runtime_get()->async_max_inflight)
-		return INSPECT_WANT_FIRST;
-	log_write(LOG_LEVEL_WARN, TAG, call,
-		"No device profiles of models: they are not supported in implicit async execution "
-		"mode; set NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS=0, or profile sessions "
-		"(NEURON_RT_INSPECT_DEVICE_PROFILE=session)");
-	return 0;
-}
-
-static uint32_t wants_of(const char *call, const struct inspect_device_wish *w)
+static uint32_t wants_of(const struct inspect_device_wish *w)
 {
 	uint32_t wants = w->on_fail ? INSPECT_WANT_FAILED : 0;
 
 	if (w->dir->is_null)
 		return 0;
 	if (w->enabled && w->mode == NRT_INSPECT_DEVICE_PROFILE_MODE_MODEL)
-		wants |= first_ones(call);
+		wants |= INSPECT_WANT_FIRST;
 	if (w->enabled && w->mode == NRT_INSPECT_DEVICE_PROFILE_MODE_SESSION)
 		wants |= INSPECT_WANT_ALL;
-	if (!wants || !runtime_get()->devices->topology.simulated)
-		return wants;
-	log_write(LOG_LEVEL_WARN, TAG, call,
-		"No device profiles: the device is simulated (NEURON_RT_FAKE_INSTANCE_TYPE) and "
-		"runs nothing");
-	return 0;
+	return wants;
 }
 
 static uint32_t core_count(void)
@@ -168,9 +151,9 @@ static NRT_STATUS begin_cores(const struct inspect_device_wish *w, uint32_t want
 	return status;
 }
 
-NRT_STATUS inspect_device_begin(const char *call, const struct inspect_device_wish *w)
+NRT_STATUS inspect_device_begin(const struct inspect_device_wish *w)
 {
-	uint32_t wants = wants_of(call, w);
+	uint32_t wants = wants_of(w);
 	NRT_STATUS status;
 
 	atomic_store(&has_failed, false);

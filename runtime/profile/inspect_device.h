@@ -43,10 +43,10 @@ struct inspect_device_wish {
 };
 
 /*
- * All or nothing.  The status is that of the first core that could not be profiled; said in the log.  Not there, which is said and no
- * error: MODEL in implicit async mode, and everything when the device is simulated.
+ * All or nothing.  The status is that of the first core that could not be profiled; said in the
+ * log.  What cannot be, as MODEL in implicit async mode, is not asked for (inspect_facts.h).
  */
-NRT_STATUS inspect_device_begin(const char *call, const struct inspect_device_wish *wish);
+NRT_STATUS inspect_device_begin(const struct inspect_device_wish *wish);
 
 /*
  * Writes what there is, and ends it.  Whatever goes wrong is said.  may_wait: false when the thread that a signal has

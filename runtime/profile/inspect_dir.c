@@ -359,12 +359,17 @@ NRT_STATUS inspect_dir_open(
 	return status;
 }
 
+void inspect_dir_tidy(struct inspect_dir *d)
+{
+	if (!d->is_null)
+		take_away(d);
+}
+
 void inspect_dir_close(struct inspect_dir *d)
 {
 	if (!d)
 		return;
-	if (!d->is_null)
-		take_away(d);
+	inspect_dir_tidy(d);
 	free_dir(d);
 }
 

@@ -77,12 +77,20 @@ int inspect_dir_keep(
 /* Removes one file of work, if it is there.  0 or -errno. */
 int inspect_dir_drop(struct inspect_dir *d, const char *name);
 
-/* Removes the scratch directory, and the leaf, its level and the base as far as this session made them, all
- * when they are empty only; says so when the scratch directory is not.  Frees d.  NULL is fine. */
+/* Removes the scratch directory, and the leaf, its level and the base as far as this session made
+ * them, all when they are empty only; says so when the scratch directory is not.  d stays: another
+ * thread may still have it. */
+void inspect_dir_tidy(struct inspect_dir *d);
+
+/* The same, and frees d.  NULL is fine. */
 void inspect_dir_close(struct inspect_dir *d);
 
-/* The session that is active, for nrt_inspect_get_instance_output_dir; NULL = none, before d is closed.  An
- * agent learns that there is one, so after trace_open. */
+/*
+ * For nrt_inspect_get_instance_output_dir: the session that is active; NULL = it has ended, before d
+ * is closed.  Then its directory, as long as it is there, is the answer until the next session, or
+ * until inspect_dir_forget (nrt_close).  An agent learns that there is one, so after trace_open.
+ */
 void inspect_dir_publish(const struct inspect_dir *d);
+void inspect_dir_forget(void);
 
 #endif

@@ -60,7 +60,7 @@ static inline NRT_STATUS inspected_start(struct inspected *s, struct inspect_dev
 		w.added = inspected_added;
 		w.ctx = s;
 	}
-	status = inspect_device_begin(__func__, &w);
+	status = inspect_device_begin(&w);
 	api_leave();
 	return status;
 }
