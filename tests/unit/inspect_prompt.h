@@ -23,7 +23,7 @@ struct prompt {
 	/* Of the block that is being read. */
 	uint32_t number;
 	unsigned ticks;
-	uint64_t late_ns, oldest_ns, last_ns;
+	uint64_t late_ns, oldest_ns;
 	uint64_t tick_ns; /* the tick before, also of another block */
 };
 
@@ -52,19 +52,18 @@ static inline void prompt_records(struct prompt *p, const uint8_t *payload, size
 	}
 }
 
-/* The block is all there: it went to the disk when its last frame was made. */
+/* The block is all there: it went to the disk with its last tick. */
 static inline bool prompt_block(struct prompt *p)
 {
 	uint64_t most = (PROMPT_TICKS + 1) * PROMPT_TICK_NS + p->late_ns;
-	bool fine = p->oldest_ns == UINT64_MAX ||
-		    (p->ticks <= PROMPT_TICKS && p->last_ns - p->oldest_ns <= most);
+	uint64_t age = p->tick_ns > p->oldest_ns ? p->tick_ns - p->oldest_ns : 0;
+	bool fine = p->ticks <= PROMPT_TICKS && age <= most;
 
 	if (!fine)
 		dprintf(complaint_fd,
 			"block %u was written after %u ticks, with a record of %.1f ms before; "
 			"ticks were late by %.1f ms\n",
-			p->number, p->ticks, (double)(p->last_ns - p->oldest_ns) / 1e6,
-			(double)p->late_ns / 1e6);
+			p->number, p->ticks, (double)age / 1e6, (double)p->late_ns / 1e6);
 	p->blocks += p->oldest_ns != UINT64_MAX;
 	p->ticks = 0;
 	p->late_ns = 0;
@@ -85,7 +84,6 @@ static inline bool prompt_read(struct prompt *p, struct rec_reader *r)
 		if (place.number != p->number)
 			fine = prompt_block(p);
 		p->number = place.number;
-		p->last_ns = f->time_ns;
 		if (f->type == REC_WATERMARK)
 			prompt_tick(p, f->time_ns);
 		else if (f->type == REC_RUNTIME)
