@@ -24,6 +24,7 @@
 enum left {
 	FILES,	 /* the files, with everything */
 	SPOOL,	 /* a recording, with what was done before the rest */
+	FLUSHED, /* a recording, with everything */
 	FULL,	 /* what there was room for */
 	NOTHING, /* no session */
 };
@@ -147,6 +148,12 @@ static const struct end ends[] = {
 		.way = "exit-in-handler",
 		.signal = SIGTERM,
 		.status = 5},
+	{.name = "_exit in the handler of SIGTERM",
+		.way = "_exit-in-handler",
+		.signal = SIGTERM,
+		.status = 8,
+		.left = FLUSHED,
+		.said = "Saving profiling data so far"},
 	{.name = "SIGTERM in the middle of a call",
 		.way = "inside",
 		.signal = SIGTERM,
@@ -277,7 +284,9 @@ static bool is_inside(void *arg)
 /* How many executions must be there. */
 static long wanted(const struct attempt *a, enum left left)
 {
-	return (long)atomic_load(left == FILES ? &a->page->count : &a->page->safe);
+	bool all = left == FILES || left == FLUSHED;
+
+	return (long)atomic_load(all ? &a->page->count : &a->page->safe);
 }
 
 static int take_away(struct attempt *a, const struct end *e)

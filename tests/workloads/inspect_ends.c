@@ -175,6 +175,12 @@ static void exit_in_handler(int number)
 	exit(5);
 }
 
+static void end_in_handler(int number)
+{
+	(void)number;
+	_exit(8);
+}
+
 static void close_and_exit(void)
 {
 	nrt_close();
@@ -218,6 +224,7 @@ static const struct {
 	{"sessions", ends_in_sessions, NULL},
 	{"told", ends_told, note},
 	{"exit-in-handler", ends_working, exit_in_handler},
+	{"_exit-in-handler", ends_working, end_in_handler},
 	{"atexit", ends_atexit, NULL},
 	{"late", ends_late, NULL},
 };
