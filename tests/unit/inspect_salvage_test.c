@@ -264,6 +264,73 @@ TEST("salvage: what is left of a recording whose program died over removing it g
 	fx_free(&fx);
 }
 
+TEST("salvage: a session whose recording has several segments is completed, and all of them can go",
+	"[inspect][spool]")
+{
+	static const struct rec_session session = {.session_id = 1, .enabled = 1};
+	static uint64_t noise[1u << 17]; /* 1 MiB that no compression makes smaller */
+	struct rec_name head = {.id = 1};
+	struct scratch_path dir, rec;
+	uint64_t x = 88172645463325252u;
+	struct fixture fx;
+
+	REQUIRE(fx_open_bare(&fx));
+	put_session(&fx, &session);
+	for (unsigned n = 0; n < 70; n++, head.id++) {
+		for (size_t i = 0; i < sizeof(noise) / sizeof(noise[0]); i++) {
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			noise[i] = x;
+		}
+		fx_frame2(&fx, REC_NAME, FX_SOURCE, &head, sizeof(head), noise, sizeof(noise));
+	}
+	fx_end_with(&fx, REC_END_ASKED);
+	fx_close_writer(&fx);
+	make_dirs(&fx, "leaf");
+	dir = fx_path(&fx, "leaf");
+	rec = scratch_in(dir.s, REC_DIR);
+	REQUIRE_EQ(rename(fx_path(&fx, REC_DIR).s, rec.s), 0);
+	CHECK_EQ(scratch_entries(rec.s), 2);
+	CHECK_EQ(salvage(&fx, "leaf"), 0);
+	CHECK_EQ(leaf_executions(dir.s), 1);
+	CHECK_EQ(rec_remove(rec.s), 0);
+	CHECK(leaf_is_whole(dir.s, 0));
+	fx_free(&fx);
+}
+
+/* ---- what to set -------------------------------------------------------------------------- */
+
+TEST("salvage: what would have kept events of a session is its variable, no option of a recorder",
+	"[inspect][spool]")
+{
+	static const struct rec_session session = {.session_id = 1, .enabled = 1};
+	static const char variable[] =
+		"lost: 100 runtime overwritten "
+		"(NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC makes it larger)";
+	char program[512];
+	struct fixture fx;
+	struct scratch_path log;
+	char *summary[] = {program, "summary", fx.dir.dir, NULL};
+
+	REQUIRE(fx_open_bare(&fx));
+	put_session(&fx, &session);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_EMITTED, 0, 102);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_DELIVERED, 0, 2);
+	fx_counter(&fx, FX_SOURCE, REC_C_RUNTIME_OVERWRITTEN, 0, 100);
+	fx_end_with(&fx, REC_END_ASKED);
+	fx_close_writer(&fx);
+	CHECK_EQ(leaf_salvage(fx.dir.dir, fx_path(&fx, "log").s), 0);
+	CHECK(says(&fx, variable));
+	snprintf(program, sizeof(program), "%s", program_path("bin/ntrace").s);
+	REQUIRE_EQ(rec_remove(fx_path(&fx, REC_DIR).s), 0);
+	log = fx_path(&fx, "log");
+	CHECK_EQ(unlink(log.s), 0);
+	(void)program_run(summary, log.s, NULL);
+	CHECK(says(&fx, variable));
+	fx_free(&fx);
+}
+
 /* ---- what a signal made impossible --------------------------------------------------------- */
 
 TEST("merge: device profiles that a signal made impossible are told, though the session ended in "
