@@ -359,17 +359,25 @@ NRT_STATUS inspect_dir_open(
 	return status;
 }
 
-void inspect_dir_tidy(struct inspect_dir *d)
+void inspect_dir_tidy(const struct inspect_dir *d)
 {
-	if (!d->is_null)
-		take_away(d);
+	if (d->is_null)
+		return;
+	if (d->on_fail && is_still(d->work, &d->fd))
+		(void)rmdir(d->work);
+	if (is_still(d->path, d->on_fail ? &d->leaf : &d->fd))
+		(void)rmdir(d->path);
+	if (d->level)
+		(void)rmdir(d->level);
+	file_mkdirs_undo(d->base, d->base_made);
 }
 
 void inspect_dir_close(struct inspect_dir *d)
 {
 	if (!d)
 		return;
-	inspect_dir_tidy(d);
+	if (!d->is_null)
+		take_away(d);
 	free_dir(d);
 }
 

@@ -78,12 +78,12 @@ int inspect_dir_keep(
 int inspect_dir_drop(struct inspect_dir *d, const char *name);
 
 /* Removes the scratch directory, and the leaf, its level and the base as far as this session made
- * them, all when they are empty only; says so when the scratch directory is not.  d stays: another
- * thread may still have it. */
-void inspect_dir_tidy(struct inspect_dir *d);
-
-/* The same, and frees d.  NULL is fine. */
+ * them, all when they are empty only; says so when the scratch directory is not.  Frees d.  NULL is
+ * fine. */
 void inspect_dir_close(struct inspect_dir *d);
+
+/* The same without a word, and d stays as it is: another thread may still write in it. */
+void inspect_dir_tidy(const struct inspect_dir *d);
 
 /*
  * For nrt_inspect_get_instance_output_dir: the session that is active; NULL = it has ended, before d
