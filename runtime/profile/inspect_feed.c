@@ -160,7 +160,8 @@ static int put_samples(struct inspect_feed *f, uint64_t now)
 	return rc < 0 ? rc : 0;
 }
 
-/* Was the clock set since the last tick? */
+/* Was the clock set since the last tick?  The agent is told by the kernel (TFD_TIMER_CANCEL_ON_SET);
+ * a thread that looks every 10 ms anyway needs no timer for it in somebody else's program. */
 static bool clock_was_set(struct inspect_feed *f, uint64_t boot_ns)
 {
 	struct timespec t;
