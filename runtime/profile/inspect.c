@@ -323,8 +323,9 @@ static NRT_STATUS finish_spool(struct session *s, enum rec_end_reason reason)
 /* Of a session for failures alone nothing is left when there was none. */
 static NRT_STATUS finish_failures(const char *call, struct session *s, enum rec_end_reason reason)
 {
+	/* With the last one the set is whole. */
 	static const char *const files[] = {
-		"trace_info.pb", "ntrace.pb", "cpu_util.pb", "host_mem.pb"};
+		"ntrace.pb", "cpu_util.pb", "host_mem.pb", "trace_info.pb"};
 	NRT_STATUS status;
 
 	if (!inspect_device_has_failed()) {
