@@ -40,7 +40,7 @@ enum inspect_layout {
 };
 
 struct inspect_dir_wish {
-	/* NULL or "": INSPECT_DEFAULT_DIR, said in the log.  Relative: to where the program is now. */
+	/* NULL or "": INSPECT_DEFAULT_DIR, said in the log.  Relative: to where it is now. */
 	const char *base;
 	enum inspect_layout layout;
 	const char *instance_id; /* of instance_read_id */
@@ -50,11 +50,11 @@ struct inspect_dir_wish {
 
 struct inspect_dir {
 	char *path; /* absolute: where the files will be read; INSPECT_NULL_DIR when is_null */
-	/* Absolute: where they are written now, path or the scratch directory; NULL when is_null.
+	/* Absolute: where they are written now, path or the scratch one; NULL when is_null. */
 	char *work;
 	struct kept_fd fd; /* O_DIRECTORY of work; -1 when is_null */
-	bool is_null; /* write nothing */
-	bool on_fail; /* work is the scratch directory */
+	bool is_null;	   /* write nothing */
+	bool on_fail;	   /* work is the scratch directory */
 
 	/* What follows is inspect_dir.c's own. */
 	char *base;	     /* absolute */

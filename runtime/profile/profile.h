@@ -10,8 +10,8 @@
  * again has the same node, so a profile has each only once.
  *
  * Any thread.  The lock of profile.c is never held while a device is asked.  Those of the key
- * spaces are, so a call may wait for another one of its core, and serialize and drop, which look for a
- * number, for those of the cores before; none is held while a file is written.
+ * spaces are, so a call may wait for another one of its core, and serialize and drop, which look
+ * for a number, for those of the cores before; none is held while a file is written.
  */
 #ifndef NTRACE_PROFILE_PROFILE_H
 #define NTRACE_PROFILE_PROFILE_H

@@ -18,7 +18,7 @@
 #include "tests/unit/nrt_inspect.h"
 
 #define MOST_CALLS 1500
-#define SAMPLE 12u
+#define SAMPLE 6u
 
 enum where { IN_BEGIN, IN_STOP };
 
