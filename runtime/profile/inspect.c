@@ -13,6 +13,7 @@
  */
 #include "runtime/profile/inspect.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/lock_within.h"
 #include "runtime/exec/memory.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/inspect_device.h"
@@ -29,6 +31,7 @@
 #include "runtime/profile/inspect_facts.h"
 
 #define TAG "NRT"
+#define FILING_PATIENCE_NS 500000000ull
 
 struct session {
 	struct inspect_dir *dir;
@@ -45,6 +48,12 @@ static struct {
 	/* Of an end that might not wait: another thread may still write in it, so it stays. */
 	struct inspect_dir *left;
 } inspect = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Where files of device profiles are told; innermost but for the spool's locks. */
+static struct {
+	pthread_mutex_t lock;
+	struct inspect_spool *spool; /* NULL: nowhere */
+} filing = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Atomic bool active;
 
@@ -103,6 +112,31 @@ static void asked(void *ctx, bool finish)
 			      "salvage` makes from its recording");
 }
 
+/* A file that comes when the spool is gone, by an end that might not wait, is in no list. */
+static int add_file(void *ctx, const char *name, const char *type, uint64_t bytes)
+{
+	int rc = -ENOENT;
+
+	(void)ctx;
+	pthread_mutex_lock(&filing.lock);
+	if (filing.spool)
+		rc = inspect_spool_add_file(filing.spool, name, type, bytes);
+	pthread_mutex_unlock(&filing.lock);
+	return rc;
+}
+
+/* What cannot be locked in this time is with the thread that is interrupted. */
+static void set_filing(struct inspect_spool *spool)
+{
+	bool locked =
+		lock_within(&filing.lock, (struct boot_ns){clock_boot().ns + FILING_PATIENCE_NS});
+
+	if (!locked)
+		return;
+	filing.spool = spool;
+	pthread_mutex_unlock(&filing.lock);
+}
+
 static NRT_STATUS start_spool(struct begin *b)
 {
 	const struct nrt_inspect_config *c = b->config;
@@ -120,18 +154,15 @@ static NRT_STATUS start_spool(struct begin *b)
 		return status_from_errno(rc);
 	/* From here on a signal finds something to save. */
 	inspect_end_arm(getpid());
+	set_filing(b->s->spool);
 	return NRT_SUCCESS;
 }
 
 static void drop_spool(struct begin *b)
 {
 	inspect_end_disarm();
+	set_filing(NULL);
 	inspect_spool_drop(b->s->spool);
-}
-
-static int add_file(void *ctx, const char *name, const char *type, uint64_t bytes)
-{
-	return inspect_spool_add_file(ctx, name, type, bytes);
 }
 
 static NRT_STATUS start_devices(struct begin *b)
@@ -143,7 +174,6 @@ static NRT_STATUS start_devices(struct begin *b)
 		.on_fail = b->config->enable_inspect_on_fail,
 		.enabled = b->config->enable_inspect,
 		.added = add_file,
-		.ctx = b->s->spool,
 	};
 
 	if (!wish.mode && !wish.on_fail)
@@ -318,6 +348,7 @@ static NRT_STATUS end(const char *call, enum rec_end_reason reason, bool may_wai
 	if (may_wait)
 		inspect_end_disarm();
 	inspect_device_end(call, may_wait);
+	set_filing(NULL);
 	status = s->failures_only ? finish_failures(call, s, reason) : finish_spool(s, reason);
 	inspect_dir_publish(NULL);
 	log_write(LOG_LEVEL_INFO, TAG, call, "Session %d ends, in %s", s->id, s->dir->path);

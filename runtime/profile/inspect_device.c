@@ -2,17 +2,18 @@
 /*
  * inspect_device.c - begin, end and the executor's hooks; see inspect_device.h.
  *
- * Hooks of executions take the lock of their core, and, when they have something to write, that of the files before it.  End
- * closes the gate first, and then takes the lock of the files: from then on nobody else writes, and what runs that ended have
- * left is written by it.
+ * Hooks of executions take the lock of their core, and, when they have something to write, that of
+ * the files before it.  End closes the gate first, and then takes the lock of the files: from then
+ * on nobody else writes, and what runs that ended have left is written by it.
  *
- * A thread that a signal has interrupted may hold any of the locks for ever (may_wait false).  It cannot take another one, so a
- * lock that can be had once is free; each core's are tried before it is touched.
+ * A thread that a signal has interrupted may hold any of the locks for ever (may_wait false).  It
+ * cannot take another one, so a lock that can be had once is free; each core's are tried before it
+ * is touched.
  *
- * Known of libnrt 2.31: the order of cores, that the first failure ends it, the message of a failed stop, the file names of
- * SESSION.  Documented by the vendor: those of MODEL and of model files (a listing of 2.31 has <model>_vnc_<id>.ntff).
- * Ours: the rings are opened with the first model and not at begin, a core on which nothing ran leaves no file, and
- * on-fail keeps only what failed.
+ * Known of libnrt 2.31: the order of cores, that the first failure ends it, the message of a failed
+ * stop, the file names of SESSION.  Documented by the vendor: those of MODEL and of model files (a
+ * listing of 2.31 has <model>_vnc_<id>.ntff). Ours: the rings are opened with the first model and
+ * not at begin, a core on which nothing ran leaves no file, and on-fail keeps only what failed.
  */
 #include "runtime/profile/inspect_device.h"
 

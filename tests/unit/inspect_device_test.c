@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_device_test.c - device profiles of an inspect session: whole cores, first executions of models, executions that
- * fail, and the model files beside them.
+ * inspect_device_test.c - device profiles of an inspect session: whole cores, first executions of
+ * models, executions that fail, and the model files beside them.
  */
 #include <pthread.h>
 #include <sys/resource.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_dir_test.c - directories of sessions: their names, who gets which when several want one, links
- * and files in the way, bases that can't be one, what is moved out of a scratch directory, and that nothing
- * is left.
+ * inspect_dir_test.c - directories of sessions: their names, who gets which when several want one,
+ * links and files in the way, bases that can't be one, what is moved out of a scratch directory,
+ * and that nothing is left.
  */
 #include <errno.h>
 #include <pthread.h>

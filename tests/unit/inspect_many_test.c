@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_many_test.c - many inspect sessions: of many processes with one base at once, of one process with
- * many cores, and one after another.
+ * inspect_many_test.c - many inspect sessions: of many processes with one base at once, of one
+ * process with many cores, and one after another.
  */
 #include <malloc.h>
 #include <sys/wait.h>

@@ -301,7 +301,8 @@ INSPECT_TEST("inspect: profiles of models do not go with implicit async executio
 
 /* ---- what the session says of itself ------------------------------------------------------ */
 
-/* MODEL is asked for, where executions are only posted; the environment's variables that count are listed. */
+/* MODEL is asked for, where executions are only posted; the environment's variables that count
+ * are listed. */
 static int facts(void *arg)
 {
 	char leaf[PATH_MAX];
