@@ -15,6 +15,8 @@
 #include "agent/agent.h"
 #include "agent/interrupt.h"
 #include "agent/output/leaf.h"
+#include "agent/output/leaf_below.h"
+#include "agent/output/printable.h"
 #include "agent/output/leaf_failures.h"
 #include "agent/output/report.h"
 #include "agent/output/same_trace.h"
@@ -75,7 +77,8 @@ static const struct argp salvage_argp = {options, parse, "DIR",
 	"Merges what a killed `ntrace record -o DIR` left behind, or completes the directory DIR "
 	"of an "
 	"inspect session whose program was killed.  Without -o the files go below DIR, those of a "
-	"session into DIR itself.",
+	"session into DIR itself.  A DIR that has no recording, but directories that do, gets "
+	"these named.",
 	0, 0, 0};
 
 /* Says what is wrong with what was merged; the exit code. */
@@ -174,6 +177,25 @@ int cmd_replay(int argc, char **argv)
 	return merge("replay", &a, false);
 }
 
+#define SHOWN_BELOW 8u
+
+/* There is no recording at the path: says which directories below it have one.  True: some do. */
+static bool say_below(const char *path)
+{
+	struct leaf_below below;
+	bool some = leaf_below_find(path, &below) == 0 && below.count;
+
+	if (some)
+		agent_message(
+			"salvage: %s: there is no recording here; give one that is below:", path);
+	for (size_t i = 0; some && i < below.count && i < SHOWN_BELOW; i++)
+		fprintf(stderr, "  ntrace salvage %s\n", PRINTABLE(below.dirs[i]));
+	if (some && below.count > SHOWN_BELOW)
+		fprintf(stderr, "  ... and %zu more\n", below.count - SHOWN_BELOW);
+	leaf_below_free(&below);
+	return some;
+}
+
 /* Nothing is to be made: all files are there.  The exit code. */
 static int say_done(const struct replay_args *a, const char *dir, const char *what)
 {
@@ -190,6 +212,8 @@ static int salvage_session(struct replay_args *a)
 
 	if (rc == -ENOENT && leaf_is_done(a->rec))
 		return say_done(a, a->rec, ", and no recording");
+	if (rc == -ENOENT && say_below(a->rec))
+		return agent_exit_for_input(rc);
 	a->merge.leaf = rc > 0;
 	a->out = leaf ? leaf : a->rec;
 	return merge("salvage", a, true);

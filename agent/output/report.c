@@ -58,16 +58,20 @@ uint64_t report_missing(const struct merge_result *m)
 	return sum;
 }
 
-const char *report_end(const struct rec_end *end)
+const char *report_end(const struct rec_end *end, bool session)
 {
 	switch (end->reason) {
 	case REC_END_COMMAND:
 	case REC_END_ASKED:
-		return "the recorder was killed, or the recording is cut off";
+		return session ? "the program ended without ending its session, or the recording "
+				 "is cut off"
+			       : "the recorder was killed, or the recording is cut off";
 	case REC_END_NO_SPACE:
-		return "the recorder had no more space and stopped before the command";
+		return session ? "there was no more space before the session ended"
+			       : "the recorder had no more space and stopped before the command";
 	default:
-		return "the recorder failed and stopped before the command";
+		return session ? "the session failed before its end"
+			       : "the recorder failed and stopped before the command";
 	}
 }
 
@@ -171,7 +175,8 @@ void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 		fprintf(f, "%s%s", i ? "; " : "", PRINTABLE(m->blind[i]));
 	fprintf(f, "%s\n", m->blind_count ? "" : "nothing known");
 	if (!m->ended)
-		fprintf(f, "incomplete: %s; what there is of it is here\n", report_end(&m->end));
+		fprintf(f, "incomplete: %s; what there is of it is here\n",
+			report_end(&m->end, m->is_session));
 	else if (m->end.wait_status >= 0 && WIFSIGNALED(m->end.wait_status))
 		fprintf(f, "the command was killed by signal %d\n", WTERMSIG(m->end.wait_status));
 }

@@ -67,6 +67,17 @@ static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 /* This thread stands between hold and release; the signal that waits for it. */
 static __thread volatile sig_atomic_t holding __attribute__((tls_model("initial-exec")));
 static __thread volatile sig_atomic_t deferred __attribute__((tls_model("initial-exec")));
+/* The kernel's timers, one for each of the watched signals; -1: none. */
+static __thread int limits[ARRAY_SIZE(watched)] __attribute__((tls_model("initial-exec")));
+
+static struct watched *find(int number)
+{
+	struct watched *w = watched;
+
+	while (w->number != number)
+		w++;
+	return w;
+}
 
 /* ---- words -------------------------------------------------------------------------------- */
 
@@ -187,14 +198,50 @@ static void wait_until_finished(uint64_t first)
 	}
 }
 
+/* ---- a limit for who begins or stops ------------------------------------------------------ */
+
+/* A signal that waits for this thread's release comes again when the grace is over, and is then one
+ * that does not wait any more.  Made before it is needed: a handler may only set it. */
+static void limits_open(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(watched); i++) {
+		struct sigevent again = {
+			.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = watched[i].number};
+
+		again._sigev_un._tid = (int)syscall(SYS_gettid);
+		if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &again, &limits[i]) < 0)
+			limits[i] = -1;
+	}
+}
+
+static void limits_close(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(watched); i++)
+		if (limits[i] >= 0)
+			(void)syscall(SYS_timer_delete, limits[i]);
+}
+
+static void defer(int number, uint64_t first)
+{
+	const uint64_t at = first + (INSPECT_END_GRACE_MS + 1) * NS_PER_MS;
+	const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at / 1000000000ull),
+						.tv_nsec = (long)(at % 1000000000ull)}};
+	int limit = limits[find(number) - watched];
+
+	deferred = number;
+	if (limit >= 0)
+		(void)syscall(SYS_timer_settime, limit, TIMER_ABSTIME, &when, NULL);
+}
+
 /* ---- the handler -------------------------------------------------------------------------- */
 
-static void say(int number)
+static void say(int number, bool ends)
 {
-	char line[96], *p = stpcpy(line, "Interrupt signal (");
+	char line[128], *p = stpcpy(line, "Interrupt signal (");
 
 	p = (char *)put_decimal((uint8_t *)p, (uint64_t)number);
-	p = stpcpy(p, ") received. Finishing saving profiling data…\n");
+	p = stpcpy(p, ends ? ") received. Finishing saving profiling data…\n"
+			   : ") received. Saving profiling data so far; the session goes on\n");
 	log_from_handler(LOG_LEVEL_INFO, TAG, line, (size_t)(p - line));
 }
 
@@ -214,12 +261,12 @@ static bool save_before(int number, bool ends)
 		atomic_store(&end.first_ns, 0);
 		return false;
 	}
-	say(number);
+	say(number, ends);
 	if (first != now && is_enough(number, first, now))
 		return false;
 	if (holding) {
 		if (ends && !deferred)
-			deferred = number;
+			defer(number, first);
 		return ends;
 	}
 	if (!ends)
@@ -258,15 +305,6 @@ static void act_by_default(int number)
 	(void)pthread_sigmask(SIG_UNBLOCK, &set, &mask);
 	(void)sigaction(number, &before, NULL);
 	(void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
-}
-
-static struct watched *find(int number)
-{
-	struct watched *w = watched;
-
-	while (w->number != number)
-		w++;
-	return w;
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
@@ -404,6 +442,7 @@ void inspect_end_disarm(void)
 
 void inspect_end_hold(void)
 {
+	limits_open();
 	holding = 1;
 	atomic_fetch_add(&end.holders, 1);
 }
@@ -417,6 +456,7 @@ void inspect_end_release(void)
 	holding = 0;
 	number = (int)deferred;
 	deferred = 0;
+	limits_close();
 	change();
 	if (number) {
 		atomic_store(&end.first_ns, 0);

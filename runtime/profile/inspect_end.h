@@ -15,8 +15,8 @@
  *		for `ntrace salvage`.
  *
  * A thread that begins or stops a session itself could wait for ever for its own lock: it stands in hold..release, where a
- * signal that ends the process waits for the release, a second Ctrl-C excepted.  Signals of other threads
- * meanwhile wait for the release as long as for an answer.
+ * signal that ends the process waits for the release, as long as for an answer, a second Ctrl-C
+ * excepted.  Signals of other threads meanwhile wait for the release in the same way.
  *
  * The handlers stay for the life of the process (to take them away while somebody may have saved them cannot be done
  * right) and do nothing but the program's action when no session is armed, and in a child.  What the program

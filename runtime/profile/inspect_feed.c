@@ -169,7 +169,8 @@ static bool sample_is_due(struct inspect_feed *f, uint64_t now)
 	return periods && (f->cpu_util || f->host_memory);
 }
 
-/* Was the clock set since the last tick? */
+/* Was the clock set since the last tick?  The agent is told by the kernel (TFD_TIMER_CANCEL_ON_SET);
+ * a thread that looks every 10 ms anyway needs no timer for it in somebody else's program. */
 static bool clock_was_set(struct inspect_feed *f, uint64_t boot_ns)
 {
 	struct timespec t;

@@ -249,7 +249,7 @@ static void about_device(struct lines *s, const struct session *l, uint64_t devi
 
 	char line[BLIND_BYTES];
 
-	if (about_session_profiles(s, l))
+	if (!(l->ended && l->profiles.found) && about_session_profiles(s, l))
 		return;
 	blind_runs_line(device_runs, why_blind(l), line);
 	if (l->profiles.named && !l->profiles.asked)
@@ -269,6 +269,8 @@ static const char *blind_end(const struct session *l)
 	case REC_END_ASKED:
 		if (l->damage.cut_bytes)
 			return "everything since the end of the recording, which is cut off";
+		if (session_own(l))
+			return "the end: at most the last 100 ms before the program ended";
 		return l->header.info.is_cut
 			       ? "everything since the end of what was cut, which is "
 				 "not that of the recorder"
@@ -276,7 +278,8 @@ static const char *blind_end(const struct session *l)
 	case REC_END_NO_SPACE:
 		return "everything since there was no more space for the recording";
 	default:
-		return "everything since the recorder failed";
+		return session_own(l) ? "everything since the session failed"
+				      : "everything since the recorder failed";
 	}
 }
 

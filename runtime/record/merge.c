@@ -192,9 +192,10 @@ static int check_device_files(struct merger *m)
 	const struct device_file *f = device_files_cut(&m->device.files);
 
 	return f ? output_fail(&m->output, -EBADMSG,
-			   REC_DEVICE_PROFILE_FORMAT " became shorter while it was read; leave the "
-						     "recording alone and merge it again",
-			   f->frame.index)
+			   "%s became shorter while it was read; leave the recording alone and "
+			   "merge "
+			   "it again",
+			   f->name)
 		 : 0;
 }
 

@@ -132,6 +132,51 @@ TEST("inspect end: a signal during begin or stop waits until that is done, a sec
 	CHECK(died_of(SIGINT));
 }
 
+/* A stop that takes for ever. */
+static void long_stop(void)
+{
+	struct timespec most = {.tv_sec = 60};
+
+	session();
+	inspect_end_hold();
+	inspect_end_disarm();
+	raise(SIGTERM);
+	atomic_store(&seen->flag, true);
+	while (nanosleep(&most, &most) < 0)
+		;
+	WANT(!"reached");
+}
+
+static void third_stop(void)
+{
+	sigset_t pending;
+
+	session();
+	for (int i = 0; i < 2; i++) {
+		inspect_end_hold();
+		inspect_end_release();
+	}
+	WANT(sigpending(&pending) == 0 && !sigismember(&pending, SIGTERM));
+	inspect_end_hold();
+	inspect_end_disarm();
+	raise(SIGINT);
+	atomic_store(&seen->flag, true);
+	for (;;)
+		pause();
+}
+
+TEST("inspect end: a signal waits for a begin or stop as long as the grace, no longer",
+	"[inspect][inspect-end]")
+{
+	NEEDS_SIGNALS();
+	REQUIRE(run(long_stop));
+	CHECK(died_of(SIGTERM));
+	CHECK(seen->flag);
+	REQUIRE(run(third_stop));
+	CHECK(died_of(SIGINT));
+	CHECK(seen->flag);
+}
+
 static void *is_hit(void *arg)
 {
 	atomic_store(&seen->other, (int)syscall(SYS_gettid));
@@ -322,8 +367,8 @@ static int said_fd;
 
 static void says(const char *level, bool expected)
 {
-	static const char text[] =
-		"Interrupt signal (15) received. Finishing saving profiling data…\n";
+	static const char text[] = "Interrupt signal (15) received. Saving profiling data so far; "
+				   "the session goes on\n";
 	char line[256] = "";
 
 	WANT(dup2(said_fd, 1) == 1 && ftruncate(said_fd, 0) == 0);

@@ -70,6 +70,18 @@ static inline int leaf_salvage(const char *leaf, const char *log)
 	return program_run(argv, log, NULL);
 }
 
+/* Salvages what is not there yet.  0; what salvage says when that is none of "whole" and "something is missing". */
+static inline int leaf_complete(const char *leaf, const char *log)
+{
+	int rc;
+
+	if (!leaf_has(leaf, "recording"))
+		return 0;
+	rc = leaf_salvage(leaf, log);
+	scratch_remove_tree(scratch_in(leaf, "recording").s);
+	return rc == 4 ? 0 : rc;
+}
+
 /* Executions that are whole in its ntrace.pb, a valid one; -1. */
 static inline long leaf_executions(const char *leaf)
 {

@@ -61,11 +61,7 @@ static int one_point(const struct place *p, unsigned number)
 		return 0;
 	WANT(rc == 128 + SIGTERM);
 	WANT(leaf_find(base.s, leaf, sizeof(leaf)));
-	if (leaf_has(leaf, "recording")) {
-		rc = leaf_salvage(leaf, p->log.s);
-		WANT(rc == 0 || rc == 4);
-		scratch_remove_tree(scratch_in(leaf, "recording").s);
-	}
+	WANT(leaf_complete(leaf, p->log.s) == 0);
 	WANT(leaf_is_whole(leaf, 0));
 	WANT(leaf_executions(leaf) >=
 		RUNS); /* all that ended before: the flush is no matter of locks */

@@ -4,7 +4,7 @@
  *
  * In the storm the program has handlers that return: every call must do what it does without, and every session must have
  * exactly the executions that were made in it.  In the series of deaths it has none, and what is left must be files or
- * a recording that salvage makes them from.  Moments are random, from a fixed seed.
+ * a recording that salvage makes them from, with every execution.  Moments are random, from a fixed seed.
  *
  * NTRACE_TEST_FULL in the environment: 10,000 signals and 200 deaths.
  */
@@ -204,58 +204,101 @@ TEST("inspect storm: signals at random points of the API harm neither the calls 
 static const char *const ways[] = {"working", "sessions"};
 #define MAX_DELAY_US 400000
 
-/* A leaf that a death has left: whole, or made so. */
-static int look_at_leaf(const char *leaf, const char *log)
-{
-	if (leaf_has(leaf, "recording")) {
-		int rc = leaf_salvage(leaf, log);
+struct death {
+	const struct place *p;
+	struct scratch_path base, page_path, log;
+	struct ends_page *page;
+	pid_t pid;
+	uint32_t count; /* executions when the signal was sent */
+};
 
-		WANT(rc == 0 || rc == 4);
-		scratch_remove_tree(scratch_in(leaf, "recording").s);
-	}
-	WANT(leaf_is_whole(leaf, 0));
-	WANT(leaf_executions(leaf) >= 0);
+static int death_open(struct death *d, unsigned number)
+{
+	char name[32];
+	int fd;
+
+	snprintf(name, sizeof(name), "base-%u", number);
+	d->base = scratch_path(&d->p->scratch, name);
+	snprintf(name, sizeof(name), "log-%u", number);
+	d->log = scratch_path(&d->p->scratch, name);
+	snprintf(name, sizeof(name), "page-%u", number);
+	d->page_path = scratch_path(&d->p->scratch, name);
+	fd = open(d->page_path.s, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	WANT(fd >= 0 && ftruncate(fd, sizeof(*d->page)) == 0);
+	d->page = mmap(NULL, sizeof(*d->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	WANT(d->page != MAP_FAILED);
 	return 0;
 }
 
-static int look_at_base(const char *base, const char *log)
+/* The executions in what a death has left, made whole; -1. */
+static long left_in(const char *leaf, const char *log)
+{
+	if (leaf_complete(leaf, log) != 0 || !leaf_is_whole(leaf, 0))
+		return -1;
+	return leaf_executions(leaf);
+}
+
+/* The same of all sessions. */
+static long left_below(const char *base, const char *log)
 {
 	DIR *d = opendir(base);
-	int rc = 0;
+	long all = 0, n = 0;
 
-	for (struct dirent *e; d && (e = readdir(d)) && !rc;)
-		if (*e->d_name != '.')
-			rc = look_at_leaf(scratch_in(base, e->d_name).s, log);
+	for (struct dirent *e; d && n >= 0 && (e = readdir(d));)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
+			n = left_in(scratch_in(base, e->d_name).s, log);
+			all += n;
+		}
 	if (d)
 		closedir(d);
-	return rc;
+	return n < 0 ? -1 : all;
 }
 
-/* The signal comes so long after the program's first execution. */
+/* All that the program had done: the handler waits until it is saved. */
+static int look_at_death(struct death *d, int status)
+{
+	uint32_t most =
+		atomic_load(&d->page->count) + 1; /* it need not have told of the last one */
+	long left = left_below(d->base.s, d->log.s);
+
+	if (status != 128 + SIGTERM || left < (long)d->count || left > (long)most)
+		dprintf(complaint_fd, "ended with %d; %ld executions, wanted are %u to %u; %s\n",
+			status, left, d->count, most, d->log.s);
+	WANT(status == 128 + SIGTERM);
+	WANT(left >= (long)d->count && left <= (long)most);
+	return 0;
+}
+
+static bool has_executed(void *arg)
+{
+	const struct death *d = arg;
+
+	return atomic_load(&d->page->stage) >= ENDS_READY;
+}
+
+/* The signal comes so long after the program's first execution; that of every fourth one so long
+ * after its start, which may be before there is a session. */
 static int one_death(const struct place *p, unsigned number, uint64_t delay_us)
 {
-	char program[512], name[32];
-	struct scratch_path base, log;
-	char *argv[] = {program, "--end", (char *)ways[number % 2], "--executions", "1", NULL};
-	int status;
-	pid_t pid;
+	char program[512];
+	struct death d = {.p = p};
+	char *argv[] = {program, "--end", (char *)ways[number % 2], "--executions", "1", "--page",
+		d.page_path.s, NULL};
+	int rc;
 
 	snprintf(program, sizeof(program), "%s", program_path("workloads/inspect_ends").s);
-	snprintf(name, sizeof(name), "base-%u", number);
-	base = scratch_path(&p->scratch, name);
-	snprintf(name, sizeof(name), "log-%u", number);
-	log = scratch_path(&p->scratch, name);
-	setenv("NEURON_RT_INSPECT_OUTPUT_DIR", base.s, 1);
-	pid = program_start(argv, log.s, NULL);
+	WANT(death_open(&d, number) == 0);
+	setenv("NEURON_RT_INSPECT_OUTPUT_DIR", d.base.s, 1);
+	d.pid = program_start(argv, d.log.s, NULL);
+	WANT(number % 4 == 3 || program_until(has_executed, &d, 60));
 	pause_us(delay_us);
-	kill(pid, SIGTERM);
-	status = program_wait(pid);
-	if (status != 128 + SIGTERM)
-		dprintf(complaint_fd, "%s ended with %d\n", argv[2], status);
-	WANT(status == 128 + SIGTERM);
-	WANT(look_at_base(base.s, log.s) == 0);
-	scratch_remove_tree(base.s);
-	return 0;
+	d.count = atomic_load(&d.page->count);
+	kill(d.pid, SIGTERM);
+	rc = look_at_death(&d, program_wait(d.pid));
+	munmap(d.page, sizeof(*d.page));
+	scratch_remove_tree(d.base.s);
+	return rc;
 }
 
 static int deaths(void *arg)
@@ -272,7 +315,9 @@ static int deaths(void *arg)
 	return 0;
 }
 
-TEST("inspect storm: whenever SIGTERM ends a program, its sessions leave files or a recording",
+TEST("inspect storm: whenever SIGTERM ends a program, its sessions leave files or a recording, "
+     "with "
+     "all executions",
 	"[nrt][inspect][inspect-storm][vdev]")
 {
 	if (device_lacks())

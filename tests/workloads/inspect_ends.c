@@ -2,17 +2,17 @@
 /*
  * inspect_ends.c - a program with an inspect session (of its environment) that ends in a way of many.
  *
- *	inspect_ends --end WAY [--page FILE] [--executions N] [--pause-us N] [--wait 1]
+ *	inspect_ends --end WAY [--page FILE] [--executions N] [--pause-us N] [--rest N] [--wait 1]
  *
- * It executes a small model N (20) times, tells it in FILE (inspect_ends.h), waits with --wait until the test has done
- * something, executes N times again then, and ends.  The ways are in a table below.
+ * It executes a small model N (20) times, tells it in FILE (inspect_ends.h), rests for N naps of
+ * 10 ms, waits with --wait until the test has done something, executes N times again then, and ends.
+ * The ways are in a table below.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include <nrt/nrt_experimental.h>
 #include <nrt/nrt_profile.h>
@@ -28,7 +28,7 @@
 #define HOUR_MODEL "ntrace-model 1\nname hour\nstep SP 3600s nop\n"
 
 static const char *way, *page_file;
-static unsigned executions = 20, pause_us, waits;
+static unsigned executions = 20, pause_us, rests, waits;
 static struct ends_page *page;
 static struct {
 	nrt_model_t *model;
@@ -38,22 +38,11 @@ static struct {
 static volatile sig_atomic_t told_to_end;
 static bool runs_late;
 
-static uint64_t boot_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
 static bool execute(void)
 {
-	uint32_t count = atomic_load(&page->count);
-
 	if (failed("nrt_execute", nrt_execute(job.model, job.in, job.out)))
 		return false;
-	page->ended_ns[count % ENDS_MAX] = boot_ns();
-	atomic_store(&page->count, count + 1);
+	atomic_fetch_add(&page->count, 1);
 	if (pause_us)
 		usleep(pause_us);
 	return true;
@@ -65,6 +54,16 @@ static bool execute_some(void)
 		if (!execute())
 			return false;
 	return true;
+}
+
+/* In naps as those of the session's thread, which a busy machine makes longer in the same way. */
+static void rest(void)
+{
+	uint32_t count = atomic_load(&page->count);
+
+	for (unsigned i = 0; i < rests; i++)
+		(void)poll(NULL, 0, 10);
+	atomic_store(&page->safe, rests ? count : 0);
 }
 
 /* ---- the ways ----------------------------------------------------------------------------- */
@@ -116,6 +115,14 @@ static int ends_working(void)
 	return 1;
 }
 
+/* By one that comes when no call is under way, nor malloc. */
+static int ends_idle(void)
+{
+	while (pause() < 0)
+		;
+	return 1;
+}
+
 static int ends_stop(void)
 {
 	atomic_store(&page->stage, ENDS_STOPPING);
@@ -150,9 +157,7 @@ static int ends_in_sessions(void)
 static int ends_stop_and_wait(void)
 {
 	(void)ends_stop();
-	while (pause() < 0)
-		;
-	return 1;
+	return ends_idle();
 }
 
 static void note(int number)
@@ -174,6 +179,12 @@ static void exit_in_handler(int number)
 {
 	(void)number;
 	exit(5);
+}
+
+static void end_in_handler(int number)
+{
+	(void)number;
+	_exit(8);
 }
 
 static void close_and_exit(void)
@@ -213,12 +224,14 @@ static const struct {
 	{"abort", ends_abort, NULL},
 	{"segv", ends_segv, NULL},
 	{"working", ends_working, NULL},
+	{"idle", ends_idle, NULL},
 	{"stop", ends_stop, NULL},
 	{"stop-wait", ends_stop_and_wait, NULL},
 	{"inside", ends_inside, NULL},
 	{"sessions", ends_in_sessions, NULL},
 	{"told", ends_told, note},
-	{"exit-in-handler", ends_working, exit_in_handler},
+	{"exit-in-handler", ends_idle, exit_in_handler},
+	{"_exit-in-handler", ends_working, end_in_handler},
 	{"atexit", ends_atexit, NULL},
 	{"late", ends_late, NULL},
 };
@@ -253,6 +266,7 @@ static bool work(void)
 {
 	if (!prepare() || !execute_some())
 		return false;
+	rest();
 	atomic_store(&page->stage, ENDS_READY);
 	while (waits && atomic_load(&page->stage) != ENDS_GOES_ON)
 		(void)poll(NULL, 0, 1);
@@ -262,8 +276,9 @@ static bool work(void)
 static const struct workload_option options[] = {
 	TEXT_OPTION("--end", way),
 	TEXT_OPTION("--page", page_file),
-	NUMBER_OPTION("--executions", executions, ENDS_MAX / 2),
+	NUMBER_OPTION("--executions", executions, 32768),
 	NUMBER_OPTION("--pause-us", pause_us, 1000000),
+	NUMBER_OPTION("--rest", rests, 1000),
 	NUMBER_OPTION("--wait", waits, 1),
 	{.name = NULL},
 };
@@ -282,6 +297,5 @@ int main(int argc, char **argv)
 		signal(SIGTERM, ways[i].handler);
 	if (!work())
 		return 1;
-	atomic_store(&page->end_ns, boot_ns());
 	return ways[i].end();
 }

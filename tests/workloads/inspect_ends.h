@@ -9,8 +9,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define ENDS_MAX 65536u
-
 enum ends_stage {
 	ENDS_BEGINS,
 	ENDS_READY,    /* the executions that were asked for are done */
@@ -23,9 +21,8 @@ enum ends_stage {
 struct ends_page {
 	_Atomic uint32_t stage;
 	_Atomic uint32_t count;	     /* executions that have ended */
+	_Atomic uint32_t safe;	     /* of those, before the pause of --rest */
 	_Atomic int32_t stop_status; /* of nrt_inspect_stop */
-	_Atomic uint64_t end_ns;     /* the end begins; CLOCK_BOOTTIME, as the next */
-	uint64_t ended_ns[ENDS_MAX]; /* of each execution */
 };
 
 #endif
