@@ -144,12 +144,12 @@ lint:
 asan:
 	$(Q)$(MAKE) BUILD=$(BUILD)/asan SANITIZE=address,undefined SUITES='$(or $(SUITES),unit cli replay fuzz faults)' test
 
-# The merge has one thread: its long tests tell ThreadSanitizer nothing and take it ten minutes.
+# The merge and the parsers have one thread: their long tests tell ThreadSanitizer nothing and take it ten minutes.
 # (A filter that only leaves out would bring in the hidden tests: ~[.].)  The fault tests preload a library,
 # which ThreadSanitizer does not bear.
 tsan:
-	$(Q)UNIT_FILTER='~[merge]~[recovery]~[.]' $(MAKE) BUILD=$(BUILD)/tsan SANITIZE=thread \
-		SUITES='unit cli replay fuzz' test
+	$(Q)UNIT_FILTER='~[merge]~[recovery]~[golden]~[perfetto]~[diff]~[canon]~[.]' \
+		$(MAKE) BUILD=$(BUILD)/tsan SANITIZE=thread SUITES='unit cli' test
 
 FUZZ_FLAGS = BUILD=$(BUILD)/fuzz CC='$(CLANG)' SANITIZE=address,undefined \
 	CFLAGS='-fsanitize=fuzzer-no-link -Wno-unknown-warning-option'

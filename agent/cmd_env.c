@@ -38,6 +38,7 @@ struct finding {
 	bool given, is_wrong;
 	char wrong[ENV_CHECK_BYTES];   /* why, such as "is not 0 or 1" */
 	const struct env_row *instead; /* a variable that goes before this one */
+	bool waits;		       /* for a session, which no variable begins */
 };
 
 /* ---- the environment ---------------------------------------------------------------------- */
@@ -114,6 +115,7 @@ static void find(struct environment *e, enum env_id id, struct finding *ret)
 	f.given = env_has_value(row, f.text);
 	if (f.given)
 		f.instead = env_overruled_by(id, lookup, e);
+	f.waits = env_waits_for_session(id, lookup, e);
 	if (env_left_unread(id, lookup, e)) {
 		*ret = f;
 		return;
@@ -148,6 +150,9 @@ static void print_finding(const struct finding *f)
 		printf("  WRONG: this %s\n", f->wrong);
 	if (f->instead)
 		printf("  not used: %s is set\n", f->instead->name);
+	if (f->waits)
+		printf("  NEURON_RT_INSPECT_ENABLE is not set: a session begins by "
+		       "nrt_inspect_begin alone\n");
 }
 
 static bool print_text(struct environment *e, bool set_only)
@@ -199,6 +204,8 @@ static void jout_finding(struct json_out *j, const struct finding *f)
 		jout_key_text(j, "wrong", f->wrong);
 	if (f->instead)
 		jout_key_text(j, "instead", f->instead->name);
+	if (f->waits)
+		jout_key_bool(j, "waits_for_session", true);
 	jout_end(j, '}');
 }
 

@@ -231,7 +231,8 @@ static int judge(const struct rec_summary *s)
 	if (!s->ended) {
 		printf("incomplete  %s%s\n",
 			!s->in_work && rec_end_in_order(&s->end) ? "no end frame: " : "",
-			s->in_work ? "it is still being written" : report_end(&s->end));
+			s->in_work ? "it is still being written"
+				   : report_end(&s->end, s->header.info.session));
 		status = EXIT_DATA;
 	}
 	if (judge_profiles(s) != EXIT_OK)

@@ -10,10 +10,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/interrupt.h"
 #include "agent/output/leaf.h"
+#include "agent/output/leaf_below.h"
+#include "agent/output/printable.h"
+#include "agent/output/leaf_failures.h"
 #include "agent/output/report.h"
 #include "agent/output/same_trace.h"
 #include "agent/output/state.h"
@@ -23,6 +27,7 @@
 struct replay_args {
 	const char *rec;
 	const char *out;
+	const char *scratch; /* of a session for failures alone, whose files are in out */
 	bool quiet;
 	struct merge_options merge;
 };
@@ -72,7 +77,8 @@ static const struct argp salvage_argp = {options, parse, "DIR",
 	"Merges what a killed `ntrace record -o DIR` left behind, or completes the directory DIR "
 	"of an "
 	"inspect session whose program was killed.  Without -o the files go below DIR, those of a "
-	"session into DIR itself.",
+	"session into DIR itself.  A DIR that has no recording, but directories that do, gets "
+	"these named.",
 	0, 0, 0};
 
 /* Says what is wrong with what was merged; the exit code. */
@@ -150,6 +156,8 @@ static int merge(const char *name, const struct replay_args *a, bool salvage)
 	}
 	if (how.leaf && m.output_count)
 		leaf_clean(a->out, m.outputs[0].pid);
+	if (a->scratch && m.output_count)
+		leaf_clean(a->scratch, m.outputs[0].pid);
 	if (!a->quiet)
 		report_print(stderr, &m, NULL);
 	code = judge(name, a, &m, salvage);
@@ -169,23 +177,82 @@ int cmd_replay(int argc, char **argv)
 	return merge("replay", &a, false);
 }
 
+#define SHOWN_BELOW 8u
+
+/* There is no recording at the path: says which directories below it have one.  True: some do. */
+static bool say_below(const char *path)
+{
+	struct leaf_below below;
+	bool some = leaf_below_find(path, &below) == 0 && below.count;
+
+	if (some)
+		agent_message(
+			"salvage: %s: there is no recording here; give one that is below:", path);
+	for (size_t i = 0; some && i < below.count && i < SHOWN_BELOW; i++)
+		fprintf(stderr, "  ntrace salvage %s\n", PRINTABLE(below.dirs[i]));
+	if (some && below.count > SHOWN_BELOW)
+		fprintf(stderr, "  ... and %zu more\n", below.count - SHOWN_BELOW);
+	leaf_below_free(&below);
+	return some;
+}
+
+/* Nothing is to be made: all files are there.  The exit code. */
+static int say_done(const struct replay_args *a, const char *dir, const char *what)
+{
+	leaf_sweep(dir);
+	if (!a->quiet)
+		agent_message("salvage: nothing to salvage: %s has its files%s", dir, what);
+	return EXIT_OK;
+}
+
+static int salvage_session(struct replay_args *a)
+{
+	_cleanup_free_ char *leaf = NULL;
+	int rc = leaf_of(a->rec, &leaf);
+
+	if (rc == -ENOENT && leaf_is_done(a->rec))
+		return say_done(a, a->rec, ", and no recording");
+	if (rc == -ENOENT && say_below(a->rec))
+		return agent_exit_for_input(rc);
+	a->merge.leaf = rc > 0;
+	a->out = leaf ? leaf : a->rec;
+	return merge("salvage", a, true);
+}
+
+/* What the program had made already is moved; the rest comes from the recording, if there still is one. */
+static int salvage_failures(struct replay_args *a, const char *scratch, const char *leaf)
+{
+	_cleanup_free_ char *text = NULL;
+	struct rec_header h;
+	int rc = leaf_failures_move(scratch, leaf, &text);
+
+	if (rc < 0)
+		return refuse("salvage", a, rc, text);
+	if (!a->quiet)
+		agent_message("salvage: the session of %s worked in %s", leaf, scratch);
+	a->out = leaf;
+	rc = leaf_header(scratch, &h);
+	if (rc > 0)
+		rec_header_free(&h);
+	if (rc == -ENOENT) {
+		leaf_sweep(scratch);
+		(void)rmdir(scratch);
+		return say_done(a, leaf, " now");
+	}
+	a->rec = a->scratch = scratch;
+	a->merge.leaf = true;
+	return merge("salvage", a, true);
+}
+
 int cmd_salvage(int argc, char **argv)
 {
 	struct replay_args a = {0};
-	_cleanup_free_ char *leaf = NULL;
+	_cleanup_free_ char *scratch = NULL, *leaf = NULL;
 
 	agent_parse(&salvage_argp, "ntrace salvage", argc, argv, 0, &a);
 	if (a.out)
 		return merge("salvage", &a, true);
-	int rc = leaf_of(a.rec, &leaf);
-	if (rc == -ENOENT && leaf_is_done(a.rec)) {
-		if (!a.quiet)
-			agent_message("salvage: nothing to salvage: %s has its files, and no "
-				      "recording",
-				a.rec);
-		return EXIT_OK;
-	}
-	a.merge.leaf = rc > 0;
-	a.out = leaf ? leaf : a.rec;
-	return merge("salvage", &a, true);
+	if (leaf_failures_find(a.rec, &scratch, &leaf) > 0)
+		return salvage_failures(&a, scratch, leaf);
+	return salvage_session(&a);
 }

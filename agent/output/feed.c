@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/output/report.h"
 #include "agent/output/same_trace.h"
@@ -366,6 +367,37 @@ static bool has_device(const Ntff__NtraceInfo *info)
 	return false;
 }
 
+/* Files that were merged without device profiles: what else shows them. */
+static int refuse_device(struct feeder *f, const char *trace, const Ntff__NtraceInfo *info)
+{
+	const char *slash = strrchr(trace, '/');
+	int len = slash ? (int)(slash - trace) : 1;
+	const char *dir = slash ? trace : ".";
+	_cleanup_free_ char *kept = NULL;
+
+	if (!info || !info->session)
+		return fail(f, -ENOTUNIQ,
+			"%s was merged without its device profiles; --device is for a recording: "
+			"name that, or merge it with `ntrace replay --device`",
+			trace);
+	if (asprintf(&kept, "%.*s/" REC_DIR, len, dir) < 0) {
+		kept = NULL;
+		return -ENOMEM;
+	}
+	if (access(kept, F_OK) == 0)
+		return fail(f, -ENOTUNIQ,
+			"%s was merged without the device profiles of its session; name its "
+			"recording: %s",
+			trace, kept);
+	return fail(f, -ENOTUNIQ,
+		"%s was merged without the device profiles of its session, and the recording is "
+		"gone; "
+		"`ntrace dump` shows each .ntff in %.*s, and a session with "
+		"NTRACE_KEEP_RECORDING=1 keeps the "
+		"recording",
+		trace, len, dir);
+}
+
 /* The process whose ntrace.pb is at `trace`. */
 static int feed_files(struct feeder *f, const char *trace)
 {
@@ -376,11 +408,7 @@ static int feed_files(struct feeder *f, const char *trace)
 	if (rc < 0)
 		rc = path ? read_failed(f, NULL, rc, path, 0) : rc;
 	if (rc == 0 && f->device && !has_device(info))
-		rc = fail(f, -ENOTUNIQ,
-			"%s was merged without its device profiles; --device is for a recording: "
-			"name "
-			"that, or merge it with `ntrace replay --device`",
-			trace);
+		rc = refuse_device(f, trace, info);
 	if (rc == 0)
 		rc = feed_with_info(f, trace, info);
 	if (info)

@@ -10,26 +10,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/record/header.h"
 
-/* Has the recording a header with a session? */
-static int has_session(struct rec_reader *r)
+static int read_header(struct rec_reader *r, struct rec_header *ret)
 {
 	const struct rec_frame *f;
 	const uint8_t *payload;
-	struct rec_header h;
 	int rc = rec_reader_next(r, &f, &payload);
 
 	if (rc <= 0 || f->type != REC_HEADER)
 		return rc < 0 ? rc : 0;
-	rc = rec_header_parse((const char *)payload, f->size, &h);
+	rc = rec_header_parse((const char *)payload, f->size, ret);
 	if (rc == 0)
-		rc = h.info.session != NULL;
-	rec_header_free(&h);
+		return 1;
+	rec_header_free(ret);
 	return rc == -EBADMSG ? 0 : rc;
+}
+
+int leaf_header(const char *rec_path, struct rec_header *ret)
+{
+	struct rec_reader *r;
+	int rc = rec_reader_open(rec_path, &r);
+
+	if (rc < 0)
+		return rc;
+	rc = read_header(r, ret);
+	rec_reader_close(r);
+	return rc;
 }
 
 /* path, when the recording lies in it; else what path lies in. */
@@ -52,15 +63,15 @@ static char *directory_of(const char *path)
 
 int leaf_of(const char *rec_path, char **ret_leaf)
 {
-	struct rec_reader *r;
-	int rc = rec_reader_open(rec_path, &r);
+	struct rec_header h;
+	int rc = leaf_header(rec_path, &h);
 
-	if (rc < 0)
-		return rc;
-	rc = has_session(r);
-	rec_reader_close(r);
 	if (rc <= 0)
 		return rc;
+	rc = h.info.session != NULL;
+	rec_header_free(&h);
+	if (!rc)
+		return 0;
 	*ret_leaf = directory_of(rec_path);
 	return *ret_leaf ? 1 : -ENOMEM;
 }
@@ -185,6 +196,51 @@ int leaf_take_back(
 				 leaf, merge_file_name((enum merge_file)(c.differs - 1))) < 0)
 		*ret_text = NULL;
 	return rc;
+}
+
+/* Is it OUTFILE_TEMPORARY "<pid>-" and what comes then?  NULL: no. */
+static const char *behind_pid(const char *name)
+{
+	const char *pid = name + strlen(OUTFILE_TEMPORARY);
+	size_t digits;
+
+	if (strncmp(name, OUTFILE_TEMPORARY, strlen(OUTFILE_TEMPORARY)) != 0)
+		return NULL;
+	digits = strspn(pid, "0123456789");
+	return digits && pid[digits] == '-' ? pid + digits + 1 : NULL;
+}
+
+/* Unless its program is still at it, which has the lock. */
+static void remove_rest(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	if (!dir) {
+		cleanup_close(&fd);
+		return;
+	}
+	while (flock(fd, LOCK_EX | LOCK_NB) == 0 && (d = readdir(dir)))
+		if (!strncmp(d->d_name, "segment-", strlen("segment-")))
+			(void)unlinkat(fd, d->d_name, 0);
+	(void)unlinkat(parent, name, AT_REMOVEDIR);
+	closedir(dir);
+}
+
+void leaf_sweep(const char *leaf)
+{
+	DIR *dir = opendir(leaf);
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir))) {
+		const char *what = behind_pid(d->d_name);
+
+		if (what && !strcmp(what, REC_REMOVED))
+			remove_rest(dirfd(dir), d->d_name);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 void leaf_clean(const char *leaf, uint32_t pid)

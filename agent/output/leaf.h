@@ -10,7 +10,11 @@
 
 #include <stdint.h>
 
+#include "runtime/record/header.h"
 #include "runtime/record/merge.h"
+
+/* The header of a recording.  1 and *ret, for rec_header_free; 0: it is lost; -errno: as rec_reader_open. */
+int leaf_header(const char *rec_path, struct rec_header *ret);
 
 /* The directory where the files of a session's recording belong.  1 and *ret_leaf, to be freed; 0: it is not a session's;
  * -errno: as rec_reader_open. */
@@ -26,6 +30,9 @@ bool leaf_is_done(const char *dir);
  */
 int leaf_take_back(
 	const char *rec_path, const char *leaf, const struct merge_options *how, char **ret_text);
+
+/* Removes what is left of recordings that programs died over removing (rec_remove). */
+void leaf_sweep(const char *leaf);
 
 /* Removes the temporary files that the process with this pid has left. */
 void leaf_clean(const char *leaf, uint32_t pid);

@@ -230,7 +230,7 @@ void rec_print_text(FILE *f, const struct rec_summary *s)
 		fprintf(f, "ended       not yet: it is still being written\n");
 	else
 		fprintf(f, "ended       %s%s\n", rec_end_in_order(&s->end) ? "no end frame: " : "",
-			report_end(&s->end));
+			report_end(&s->end, s->header.info.session));
 	rec_print_damage(f, &s->damage);
 }
 

@@ -58,32 +58,38 @@ uint64_t report_missing(const struct merge_result *m)
 	return sum;
 }
 
-const char *report_end(const struct rec_end *end)
+const char *report_end(const struct rec_end *end, bool session)
 {
 	switch (end->reason) {
 	case REC_END_COMMAND:
 	case REC_END_ASKED:
-		return "the recorder was killed, or the recording is cut off";
+		return session ? "the program ended without ending its session, or the recording "
+				 "is cut off"
+			       : "the recorder was killed, or the recording is cut off";
 	case REC_END_NO_SPACE:
-		return "the recorder had no more space and stopped before the command";
+		return session ? "there was no more space before the session ended"
+			       : "the recorder had no more space and stopped before the command";
 	default:
-		return "the recorder failed and stopped before the command";
+		return session ? "the session failed before its end"
+			       : "the recorder failed and stopped before the command";
 	}
 }
 
+/* A session is not made by a recorder, which has options. */
 static const struct {
 	uint32_t id;
-	const char *text;
+	const char *text, *in_session;
 } remedies[] = {
-	{REC_C_KERNEL_RING_FULL, "--kernel-ring=BYTES makes it larger"},
-	{REC_C_RUNTIME_OVERWRITTEN, "--ring=RECORDS makes it larger"},
+	{REC_C_KERNEL_RING_FULL, "--kernel-ring=BYTES makes it larger", NULL},
+	{REC_C_RUNTIME_OVERWRITTEN, "--ring=RECORDS makes it larger",
+		"NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC makes it larger"},
 };
 
-const char *report_remedy(uint32_t id)
+const char *report_remedy(uint32_t id, bool session)
 {
 	for (size_t i = 0; i < sizeof(remedies) / sizeof(*remedies); i++)
 		if (remedies[i].id == id)
-			return remedies[i].text;
+			return session ? remedies[i].in_session : remedies[i].text;
 	return NULL;
 }
 
@@ -120,7 +126,7 @@ static void print_losses(FILE *f, const struct merge_result *m)
 	fprintf(f, "lost: %s", state_unknown(&state));
 	for (uint32_t id = 1; id < REC_COUNTER_MAX; id++) {
 		const struct rec_counter_info *info = rec_counter_info(id);
-		const char *remedy = report_remedy(id);
+		const char *remedy = report_remedy(id, m->is_session);
 
 		if (!report_is_loss(id) || m->ledger[id].value == 0)
 			continue;
@@ -169,7 +175,8 @@ void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 		fprintf(f, "%s%s", i ? "; " : "", PRINTABLE(m->blind[i]));
 	fprintf(f, "%s\n", m->blind_count ? "" : "nothing known");
 	if (!m->ended)
-		fprintf(f, "incomplete: %s; what there is of it is here\n", report_end(&m->end));
+		fprintf(f, "incomplete: %s; what there is of it is here\n",
+			report_end(&m->end, m->is_session));
 	else if (m->end.wait_status >= 0 && WIFSIGNALED(m->end.wait_status))
 		fprintf(f, "the command was killed by signal %d\n", WTERMSIG(m->end.wait_status));
 }

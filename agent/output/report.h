@@ -22,11 +22,11 @@ bool report_is_loss(uint32_t id);
  * followed. */
 uint64_t report_missing(const struct merge_result *m);
 
-/* What would have kept a loss from happening; NULL: nothing that an option could. */
-const char *report_remedy(uint32_t id);
+/* What would have kept a loss from happening, in a session or for a recorder; NULL: nothing that one could set. */
+const char *report_remedy(uint32_t id, bool session);
 
-/* Why a recording is not complete, from its REC_END or, without one, from zeros. */
-const char *report_end(const struct rec_end *end);
+/* Why a recording, of a session or a recorder, is not complete, from its REC_END or, without one, from zeros. */
+const char *report_end(const struct rec_end *end, bool session);
 
 /* Reads hint, extended or off; -EINVAL for anything else. */
 int report_kernel_events(const char *text, enum merge_kernel_events *ret);

@@ -17,7 +17,7 @@ struct identity {
 	uint64_t begin_ns; /* 0: not known */
 	int64_t offset_ns;
 	uint32_t pid;
-	bool ended;
+	bool ended, is_session;
 	const char *file;
 	uint64_t events, bytes;
 	char kernel_events[16];
@@ -34,6 +34,7 @@ static struct identity identity_of(const Ntff__NtraceInfo *info, const char *fil
 		.offset_ns = info->realtime_offset_ns,
 		.pid = info->pid,
 		.ended = info->ended,
+		.is_session = info->session != NULL,
 		.file = file};
 
 	snprintf(i.kernel_events, sizeof(i.kernel_events), "%s", info->kernel_events);
@@ -103,6 +104,78 @@ static int directory(const char *file)
 	return slash ? (int)(slash - file) : 0;
 }
 
+/* Two files of one recording. */
+static int say_twice(const struct identity *x, const struct identity *y, char **ret_text)
+{
+	const char *a = x->file, *b = y->file;
+
+	if (strcmp(a, b) > 0) {
+		a = b;
+		b = x->file;
+	}
+	if (asprintf(ret_text,
+		    "%.*s and %.*s are process %u of the same recording, merged twice; "
+		    "remove one, or name the one that is meant",
+		    directory(a), a, directory(b), b, x->pid) >= 0)
+		return -ENOTUNIQ;
+	*ret_text = NULL;
+	return -ENOMEM;
+}
+
+/* Is it a recorder's of a process with inspect sessions?  The merge names its directory so. */
+static bool is_beside_session(const struct identity *i)
+{
+	int end = directory(i->file), at = end;
+
+	while (at && i->file[at - 1] != '/')
+		at--;
+	return !i->is_session && !strncmp(i->file + at, "ntrace-", strlen("ntrace-"));
+}
+
+static int say_both(const struct identity *recorded, const struct identity *own, char **ret_text)
+{
+	if (asprintf(ret_text,
+		    "%.*s is what a recorder has of process %u, %.*s its inspect session: together "
+		    "all would count "
+		    "twice; name one of them, or the recording",
+		    directory(recorded->file), recorded->file, own->pid, directory(own->file),
+		    own->file) >= 0)
+		return -ENOTUNIQ;
+	*ret_text = NULL;
+	return -ENOMEM;
+}
+
+static int find_twice(const struct identities *all, char **ret_text)
+{
+	for (size_t i = 1; i < all->n; i++)
+		if (compare(&all->list[i - 1], &all->list[i]) == 0)
+			return say_twice(&all->list[i - 1], &all->list[i], ret_text);
+	return 0;
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+	const struct identity *x = a, *y = b;
+	int rc = ORDER(x->pid, y->pid);
+
+	return rc ? rc : ORDER(is_beside_session(y), is_beside_session(x));
+}
+
+static int find_both(const struct identities *all, char **ret_text)
+{
+	const struct identity *recorded = NULL;
+
+	for (size_t i = 0; i < all->n; i++) {
+		const struct identity *k = &all->list[i];
+
+		if (is_beside_session(k))
+			recorded = k;
+		else if (k->is_session && recorded && recorded->pid == k->pid)
+			return say_both(recorded, k, ret_text);
+	}
+	return 0;
+}
+
 int same_trace_twice(const struct trace_set *set, char **ret_text)
 {
 	struct identities all;
@@ -112,28 +185,13 @@ int same_trace_twice(const struct trace_set *set, char **ret_text)
 	if (set->count < 2)
 		return 0;
 	rc = read_all(set, &all, ret_text);
-	if (rc < 0) {
-		free(all.list);
-		return rc;
+	if (rc == 0) {
+		qsort(all.list, all.n, sizeof(*all.list), compare);
+		rc = find_twice(&all, ret_text);
 	}
-	qsort(all.list, all.n, sizeof(*all.list), compare);
-	for (size_t i = 1; rc == 0 && i < all.n; i++) {
-		const char *a = all.list[i - 1].file, *b = all.list[i].file;
-
-		if (compare(&all.list[i - 1], &all.list[i]) != 0)
-			continue;
-		if (strcmp(a, b) > 0) {
-			a = b;
-			b = all.list[i - 1].file;
-		}
-		rc = -ENOTUNIQ;
-		if (asprintf(ret_text,
-			    "%.*s and %.*s are process %u of the same recording, merged twice; "
-			    "remove one, or name the one that is meant",
-			    directory(a), a, directory(b), b, all.list[i].pid) < 0) {
-			*ret_text = NULL;
-			rc = -ENOMEM;
-		}
+	if (rc == 0) {
+		qsort(all.list, all.n, sizeof(*all.list), compare_pids);
+		rc = find_both(&all, ret_text);
 	}
 	free(all.list);
 	return rc;

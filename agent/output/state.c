@@ -18,6 +18,7 @@ struct trace_state state_of_merge(const struct merge_result *m)
 {
 	return (struct trace_state){.in_work = m->in_work,
 		.ended = m->ended,
+		.session = m->is_session,
 		.cut = m->is_cut,
 		.end = m->end,
 		.damage = m->damage};
@@ -25,7 +26,8 @@ struct trace_state state_of_merge(const struct merge_result *m)
 
 struct trace_state state_of_info(const Ntff__NtraceInfo *info)
 {
-	struct trace_state s = {.ended = info->ended, .cut = info->cut};
+	struct trace_state s = {
+		.ended = info->ended, .session = info->session != NULL, .cut = info->cut};
 
 	for (unsigned i = 0; merge_end_name(i); i++)
 		if (!strcmp(info->end, merge_end_name(i)))
@@ -67,7 +69,7 @@ void state_damage(const struct rec_damage *d, char text[STATE_TEXT])
 bool state_fault(const struct trace_state *s, char text[STATE_TEXT])
 {
 	const char *end = s->in_work  ? "it is still being written"
-			  : !s->ended ? report_end(&s->end)
+			  : !s->ended ? report_end(&s->end, s->session)
 				      : NULL;
 	char damage[STATE_TEXT] = "";
 
@@ -85,10 +87,13 @@ const char *state_unknown(const struct trace_state *s)
 	if (s->ended)
 		return "";
 	if (!rec_end_in_order(&s->end))
-		return "unknown, everything since the recorder stopped; before that ";
+		return s->session ? "unknown, everything since the session stopped; before that "
+				  : "unknown, everything since the recorder stopped; before that ";
 	if (s->damage.cut_bytes)
 		return "unknown, the file is cut off; before that ";
 	if (s->cut)
 		return "unknown, what was cut has no end; before that ";
+	if (s->session)
+		return "unknown, at most the last 100 ms before the program ended; before that ";
 	return "unknown, at most the last 100 ms if the recorder was killed; before that ";
 }

@@ -16,6 +16,7 @@
 struct trace_state {
 	bool in_work;	    /* still being written when it was read */
 	bool ended;	    /* in order */
+	bool session;	    /* a program recorded itself: there was no recorder */
 	bool cut;	    /* a part that rec cut made: of damage before that it knows nothing */
 	struct rec_end end; /* zero without one */
 	struct rec_damage damage;

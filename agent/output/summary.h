@@ -160,6 +160,7 @@ struct summary_capture {
 	uint64_t cpu_ns, bytes;
 	uint64_t events;
 	struct trace_state state;
+	bool session;		    /* a program recorded itself */
 	bool cut;		    /* a part that rec cut made, of `records`, */
 	uint64_t left_out, records; /* of which it left some out */
 };

@@ -84,11 +84,20 @@ static void print_extent(FILE *f, const struct summary *s)
 		fprintf(f, "no process used a neuron device\n");
 }
 
-static void print_rows(FILE *f, const struct summary_row *rows, size_t n)
+/* Are all of them sessions, which have no recorder? */
+static bool sessions_alone(const struct summary *s)
+{
+	for (size_t i = 0; i < s->capture_count; i++)
+		if (!s->captures[i].session)
+			return false;
+	return s->capture_count;
+}
+
+static void print_rows(FILE *f, const struct summary_row *rows, size_t n, bool session)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint32_t id = rec_counter_find(rows[i].stage, rows[i].counter);
-		const char *remedy = id ? report_remedy(id) : NULL;
+		const char *remedy = id ? report_remedy(id, session) : NULL;
 
 		fprintf(f, "%s%" PRIu64 " %s %s", i ? ", " : "", rows[i].value,
 			PRINTABLE(rows[i].stage), PRINTABLE(rows[i].counter));
@@ -127,7 +136,7 @@ static void print_losses(FILE *f, const struct summary *s)
 			s->without_info < s->process_count ? "; of the others " : "");
 	print_unknown(f, s);
 	if (s->lost_count)
-		print_rows(f, s->lost, s->lost_count);
+		print_rows(f, s->lost, s->lost_count, sessions_alone(s));
 	else if (s->without_info < s->process_count || !s->process_count)
 		fprintf(f, "nothing%s", *damage ? " that was counted" : "");
 	fputc('\n', f);

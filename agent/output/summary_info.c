@@ -140,6 +140,7 @@ static int find_capture(struct summary *s, const Ntff__NtraceInfo *info,
 		.cpu_ns = info->agent_cpu_ns,
 		.bytes = info->bytes_recorded,
 		.state = state_of_info(info),
+		.session = info->session != NULL,
 		.cut = info->cut,
 		.left_out = row(info, "recording", "cut_out")};
 	(*ret)->records = (*ret)->left_out + row(info, "recording", "read");

@@ -256,9 +256,58 @@ static int add_if_there(struct trace_set *s, const char *dir, const char *name)
 	return add_file(s, path);
 }
 
-static int wanted(const struct dirent *d)
+static int is_visible(const struct dirent *d)
 {
 	return d->d_name[0] != '.';
+}
+
+#define LEAF_DIGITS 17 /* those of a time; the ns since the epoch have more */
+
+/* Is it named by the time at which an inspect session began: 20261130_133337_553, 1796045617851584882, perhaps with
+ * _2 behind it? */
+static int is_leaf(const struct dirent *d)
+{
+	size_t digits = 0, len = strspn(d->d_name, "0123456789_");
+
+	for (size_t i = 0; i < len; i++)
+		digits += d->d_name[i] != '_';
+	return !d->d_name[len] && digits >= LEAF_DIGITS;
+}
+
+typedef int (*wanted_fn)(const struct dirent *d);
+
+/* Adds those of the subdirectories that are wanted.  0 or -errno. */
+static int add_below(struct trace_set *s, const char *dir, wanted_fn wanted)
+{
+	struct dirent **list;
+	int n = scandir(dir, &list, wanted, versionsort), rc = 0;
+
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		if (rc == 0)
+			rc = add_if_there(s, dir, list[i]->d_name);
+		free(list[i]);
+	}
+	free(list);
+	return rc;
+}
+
+/* Adds what lies in dir/name or, of sessions in layouts with a time, one below that. */
+static int add_at(struct trace_set *s, const char *dir, const char *name)
+{
+	_cleanup_free_ char *inner = NULL;
+	size_t before = s->count;
+	int rc = add_if_there(s, dir, name);
+
+	if (rc < 0 || s->count > before)
+		return rc;
+	if (asprintf(&inner, "%s/%s", dir, name) < 0) {
+		inner = NULL;
+		return -ENOMEM;
+	}
+	rc = add_below(s, inner, is_leaf);
+	return rc == -ENOMEM ? rc : 0; /* it need not be a directory */
 }
 
 int trace_set_find(const char *path, struct trace_set *ret)
@@ -277,12 +326,12 @@ int trace_set_find(const char *path, struct trace_set *ret)
 	rc = add_if_there(ret, path, "");
 	if (rc < 0 || ret->count)
 		return rc;
-	n = scandir(path, &list, wanted, versionsort);
+	n = scandir(path, &list, is_visible, versionsort);
 	if (n < 0)
 		return -errno;
 	for (int i = 0; i < n; i++) {
 		if (rc == 0)
-			rc = add_if_there(ret, path, list[i]->d_name);
+			rc = add_at(ret, path, list[i]->d_name);
 		free(list[i]);
 	}
 	free(list);

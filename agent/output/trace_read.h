@@ -80,7 +80,8 @@ struct trace_set {
 
 /*
  * path is a file (taken as an ntrace.pb whatever its name), a directory with an ntrace.pb, or one
- * whose subdirectories hold them; numbers within names count as numbers, so pid 999 comes before pid
+ * whose subdirectories hold them, or hold directories with them that are named by a time, as those of inspect
+ * sessions may be; numbers within names count as numbers, so pid 999 comes before pid
  * 1000.  0; -ENODATA: a directory without any; another -errno.  trace_set_free in any case.
  */
 int trace_set_find(const char *path, struct trace_set *ret);

@@ -104,3 +104,21 @@ bool env_check(enum env_id id, env_lookup_fn *lookup, void *context, char *ret, 
 			return checks[i].is_wrong(id, lookup, context, ret, size);
 	return false;
 }
+
+bool env_waits_for_session(enum env_id id, env_lookup_fn *lookup, void *context)
+{
+	static const enum env_id of_sessions[] = {ENV_ID_NEURON_RT_INSPECT_OUTPUT_DIR,
+		ENV_ID_NEURON_RT_INSPECT_SYSTEM_PROFILE, ENV_ID_NEURON_RT_INSPECT_DEVICE_PROFILE,
+		ENV_ID_NEURON_RT_INSPECT_HOST_MEMORY, ENV_ID_NEURON_RT_INSPECT_CPU_UTIL,
+		ENV_ID_NEURON_RT_INSPECT_EVENT_FILTER_NC,
+		ENV_ID_NEURON_RT_INSPECT_EVENT_FILTER_TYPE};
+
+	if (!lookup(context, id) ||
+		number_of(ENV_ID_NEURON_RT_INSPECT_ENABLE, lookup, context, 0) ||
+		number_of(ENV_ID_NEURON_RT_INSPECT_ON_FAIL, lookup, context, 0))
+		return false;
+	for (size_t i = 0; i < sizeof(of_sessions) / sizeof(of_sessions[0]); i++)
+		if (of_sessions[i] == id)
+			return true;
+	return false;
+}

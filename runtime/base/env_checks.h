@@ -23,6 +23,10 @@ bool env_check(enum env_id id, env_lookup_fn *lookup, void *context, char *ret, 
 /* Is it not even looked at, so that a wrong value does no harm? */
 bool env_left_unread(enum env_id id, env_lookup_fn *lookup, void *context);
 
+/* Is it about inspect sessions, while no variable has nrt_init begin one?  That need be no mistake: a program may
+ * call nrt_inspect_begin, which goes by it. */
+bool env_waits_for_session(enum env_id id, env_lookup_fn *lookup, void *context);
+
 /* The variable that makes this one, which has a value, go unused; NULL. */
 const struct env_row *env_overruled_by(enum env_id id, env_lookup_fn *lookup, void *context);
 

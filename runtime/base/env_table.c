@@ -355,6 +355,20 @@ static void say_words(const struct env_row *row, char *buf, size_t size)
 		used += (size_t)snprintf(buf + used, size - used, " %.*s", len, word);
 }
 
+void env_word(const struct env_row *row, int64_t number, char *buf, size_t size)
+{
+	const char *list = row->detail, *word;
+	int64_t stands_for;
+	int len;
+
+	*buf = '\0';
+	while (next_word(&list, &word, &len, &stands_for))
+		if (stands_for == number) {
+			(void)snprintf(buf, size, "%.*s", len, word);
+			return;
+		}
+}
+
 /* ---- kinds -------------------------------------------------------------------------------- */
 
 static const struct {

@@ -84,6 +84,9 @@ const struct env_row *env_find(const char *name, size_t len);
 /* Is there a value?  Not in NULL, nor in an empty text of any kind but TEXT. */
 bool env_has_value(const struct env_row *row, const char *text);
 
+/* The word of a row of kind WORD that stands for the number; "": none.  At least 1 byte. */
+void env_word(const struct env_row *row, int64_t number, char *buf, size_t size);
+
 /* Reads a text.  0; -EINVAL: it is not allowed; -ERANGE: CORES that are no neighbours.  *ret is written on
  * success only. */
 int env_parse(const struct env_row *row, const char *text, struct env_value *ret);

@@ -295,6 +295,11 @@ static void warn_of_values(const struct setting *s)
 				text_of((enum env_id)i), missing_output((enum env_id)i, &s[i]));
 		else if (s[i].given && row->use == ENV_ACCEPTED)
 			log_info(TAG, "%s has no effect in this library", row->name);
+		else if (env_waits_for_session((enum env_id)i, lookup, NULL))
+			log_info(TAG,
+				"%s is set, NEURON_RT_INSPECT_ENABLE is not: a session begins by "
+				"nrt_inspect_begin alone",
+				row->name);
 	}
 	if (s[ENV_ID_NEURON_RT_VISIBLE_CORES].given && s[ENV_ID_NEURON_RT_NUM_CORES].given &&
 		s[ENV_ID_NEURON_RT_NUM_CORES].value.number)

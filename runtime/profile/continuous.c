@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * continuous.c - continuous profiling: every execution is profiled, and the last one of a core is written when
- * nrt_profile_continuous_save is called.
+ * continuous.c - continuous profiling: every execution is profiled, and the last one of a core is
+ * written when nrt_profile_continuous_save is called.
  *
- * A core is subscribed before its first execution.  Its two cursors take turns: when a run begins the older one passes
- * over all that was before.  So one has all of the newest run, the other all of the run before it, which is
- * the last one while the newest is in progress; nothing is read or copied before somebody asks, and no more
- * than two runs are kept.
+ * A core is subscribed before its first execution.  Its two cursors take turns: when a run begins
+ * the older one passes over all that was before.  So one has all of the newest run, the other all
+ * of the run before it, which is the last one while the newest is in progress; nothing is read or
+ * copied before somebody asks, and no more than two runs are kept.
  *
- * Known of libnrt 2.31: the two messages, the names of files, that saving goes on profiling and stopping saves
- * nothing, and what is refused with 2.  Inferred: a second start, and a stop of what does not run,
- * change nothing and are no error (they set one flag there).  Ours: the directory is made, a name that is taken
- * becomes _2, _3 and so on, `inst` is always 0 (a model has one instance), and saving twice writes the same
- * execution twice.
+ * Known of libnrt 2.31: the two messages, the names of files, that saving goes on profiling and
+ * stopping saves nothing, and what is refused with 2.  Inferred: a second start, and a stop of what
+ * does not run, change nothing and are no error (they set one flag there).  Ours: the directory is
+ * made, a name that is taken becomes _2, _3 and so on, `inst` is always 0 (a model has one
+ * instance), and saving twice writes the same execution twice.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -120,7 +120,8 @@ void continuous_run_ended(const struct nrt_model *m)
 
 /* ---- start and stop ----------------------------------------------------------------------- */
 
-/* Inspections profile devices unless the variable says no; by the message, whether one is on does not count then. */
+/* Inspections profile devices unless the variable says no; by the message, whether one is on
+ * does not count then. */
 static bool is_inspect_wanted(void)
 {
 	const struct env_row *row = env_row(ENV_ID_NEURON_RT_INSPECT_DEVICE_PROFILE);
@@ -206,7 +207,8 @@ static void harvest(struct core *c, uint32_t nc)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* The profile of the core's last run, if one has ended since the last time, takes the place of the older one. */
+/* The profile of the core's last run, if one has ended since the last time, takes the place of
+ * the older one. */
 static NRT_STATUS renew(struct core *c, uint32_t nc)
 {
 	const struct collector_data *d = &c->harvest.data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * core_profile.h - all that happens on a core, from some moment on: what the recorder's profiles (recorded.h) and those
- * of an inspect session (inspect_device.h) have in common.
+ * core_profile.h - all that happens on a core, from some moment on: what the recorder's profiles
+ * (recorded.h) and those of an inspect session (inspect_device.h) have in common.
  *
  * Zero-initialise.  One thread at a time per object, which keeps nrt_close out.
  */
@@ -19,8 +19,9 @@ struct core_profile {
 /* Begins, the first time only.  The status of the collector, said in the log. */
 NRT_STATUS core_profile_begin(struct core_profile *c, uint32_t nc);
 
-/* What there is since, for profile_store and profile_free; NULL when nothing ran, or it was not begun.  id: of the
- * session.  NRT_RESOURCE, said in the name of `call`: it is kept for another try. */
+/* What there is since, for profile_store and profile_free; NULL when nothing ran, or it was not
+ * begun.  id: of the session.  NRT_RESOURCE, said in the name of `call`: it is kept for another
+ * try. */
 NRT_STATUS core_profile_take(
 	const char *call, struct core_profile *c, uint32_t nc, uint64_t id, struct profile **ret);
 

@@ -13,6 +13,7 @@
  */
 #include "runtime/profile/inspect.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/lock_within.h"
 #include "runtime/exec/memory.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/inspect_device.h"
@@ -29,6 +31,7 @@
 #include "runtime/profile/inspect_facts.h"
 
 #define TAG "NRT"
+#define FILING_PATIENCE_NS 500000000ull
 
 struct session {
 	struct inspect_dir *dir;
@@ -42,7 +45,15 @@ static struct {
 	pthread_mutex_t lock;
 	bool open;		 /* from nrt_init to nrt_close; under lock, as is: */
 	struct session *session; /* NULL: none */
+	/* Of an end that might not wait: another thread may still write in it, so it stays. */
+	struct inspect_dir *left;
 } inspect = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Where files of device profiles are told; innermost but for the spool's locks. */
+static struct {
+	pthread_mutex_t lock;
+	struct inspect_spool *spool; /* NULL: nowhere */
+} filing = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Atomic bool active;
 
@@ -101,6 +112,31 @@ static void asked(void *ctx, bool finish)
 			      "salvage` makes from its recording");
 }
 
+/* A file that comes when the spool is gone, by an end that might not wait, is in no list. */
+static int add_file(void *ctx, const char *name, const char *type, uint64_t bytes)
+{
+	int rc = -ENOENT;
+
+	(void)ctx;
+	pthread_mutex_lock(&filing.lock);
+	if (filing.spool)
+		rc = inspect_spool_add_file(filing.spool, name, type, bytes);
+	pthread_mutex_unlock(&filing.lock);
+	return rc;
+}
+
+/* What cannot be locked in this time is with the thread that is interrupted. */
+static void set_filing(struct inspect_spool *spool)
+{
+	bool locked =
+		lock_within(&filing.lock, (struct boot_ns){clock_boot().ns + FILING_PATIENCE_NS});
+
+	if (!locked)
+		return;
+	filing.spool = spool;
+	pthread_mutex_unlock(&filing.lock);
+}
+
 static NRT_STATUS start_spool(struct begin *b)
 {
 	const struct nrt_inspect_config *c = b->config;
@@ -118,18 +154,15 @@ static NRT_STATUS start_spool(struct begin *b)
 		return status_from_errno(rc);
 	/* From here on a signal finds something to save. */
 	inspect_end_arm(getpid());
+	set_filing(b->s->spool);
 	return NRT_SUCCESS;
 }
 
 static void drop_spool(struct begin *b)
 {
 	inspect_end_disarm();
+	set_filing(NULL);
 	inspect_spool_drop(b->s->spool);
-}
-
-static int add_file(void *ctx, const char *name, const char *type, uint64_t bytes)
-{
-	return inspect_spool_add_file(ctx, name, type, bytes);
 }
 
 static NRT_STATUS start_devices(struct begin *b)
@@ -141,12 +174,11 @@ static NRT_STATUS start_devices(struct begin *b)
 		.on_fail = b->config->enable_inspect_on_fail,
 		.enabled = b->config->enable_inspect,
 		.added = add_file,
-		.ctx = b->s->spool,
 	};
 
 	if (!wish.mode && !wish.on_fail)
 		return NRT_SUCCESS;
-	return inspect_device_begin(b->call, &wish);
+	return inspect_device_begin(&wish);
 }
 
 static const struct step {
@@ -193,29 +225,6 @@ static NRT_STATUS refuse_second(const char *call)
 	return NRT_INVALID;
 }
 
-static bool has_core(const bool *nc)
-{
-	return memchr(nc, true, device_logical_count(runtime_get()->devices)) != NULL;
-}
-
-/* What is asked for and will not be. */
-static void warn_of(const char *call, const struct nrt_inspect_config *c)
-{
-	if (!(c->activities & (INSPECT_SYSTEM_PROFILE | INSPECT_DEVICE_PROFILE |
-				      INSPECT_HOST_MEMORY | INSPECT_CPU_UTIL)))
-		log_write(LOG_LEVEL_WARN, TAG, call,
-			"All activities are off: the files of the session stay empty");
-	if (c->device_profile_mode && !(c->activities & INSPECT_DEVICE_PROFILE))
-		log_write(LOG_LEVEL_WARN, TAG, call,
-			"A mode of device profiles is set, but the activity device_profile is off: "
-			"there are none");
-	if (!has_core(c->sys_trace.nc))
-		log_write(LOG_LEVEL_WARN, TAG, call,
-			"No core of this process is selected (it has %" PRIu32
-			", from 0): no core's events and no device profiles are recorded",
-			device_logical_count(runtime_get()->devices));
-}
-
 static NRT_STATUS begin_new(struct begin *b)
 {
 	NRT_STATUS status;
@@ -226,7 +235,7 @@ static NRT_STATUS begin_new(struct begin *b)
 	b->s->id = b->config->session_id;
 	b->s->begin_ns = clock_snapshot_take().realtime;
 	b->s->failures_only = !b->config->enable_inspect;
-	status = inspect_facts_get(runtime_get(), b->config, b->environment, &b->facts);
+	status = inspect_facts_get(b->call, runtime_get(), b->config, b->environment, &b->facts);
 	if (!status)
 		status = run_steps(b);
 	inspect_facts_free(&b->facts);
@@ -242,7 +251,22 @@ static NRT_STATUS begin_new(struct begin *b)
 	return NRT_SUCCESS;
 }
 
-/* Under the lock. */
+/* c: NULL options are the defaults, by which nothing is recorded. */
+static bool asks_for_something(const struct nrt_inspect_config *c)
+{
+	return c && (c->enable_inspect || c->enable_inspect_on_fail);
+}
+
+static void say_nothing_asked(const char *call, const struct nrt_inspect_config *c)
+{
+	log_write(LOG_LEVEL_WARN, TAG, call, "%s",
+		c ? "Nothing is recorded: neither nrt_inspect_config_set_enable_inspect nor "
+		    "..._on_fail was called"
+		  : "called with null options. The defaults are taken, with which nothing is "
+		    "recorded");
+}
+
+/* Under the lock.  A second begin is refused whatever it asks for. */
 static NRT_STATUS begin_locked(
 	const char *call, const struct nrt_inspect_config *c, bool environment)
 {
@@ -252,22 +276,17 @@ static NRT_STATUS begin_locked(
 		return state_refuse(STATE_CLOSED, call);
 	if (inspect.session)
 		return refuse_second(call);
-	warn_of(call, c);
-	return begin_new(&b);
+	if (asks_for_something(c))
+		return begin_new(&b);
+	say_nothing_asked(call, c);
+	return NRT_SUCCESS;
 }
 
 static NRT_STATUS begin(const char *call, const struct nrt_inspect_config *c, bool environment)
 {
+	int rc = asks_for_something(c) ? inspect_end_open() : 0;
 	NRT_STATUS status;
-	int rc;
 
-	if (!c->enable_inspect && !c->enable_inspect_on_fail) {
-		log_write(LOG_LEVEL_WARN, TAG, call,
-			"Nothing is recorded: neither nrt_inspect_config_set_enable_inspect nor "
-			"..._on_fail was called");
-		return NRT_SUCCESS;
-	}
-	rc = inspect_end_open();
 	if (rc < 0)
 		log_write(LOG_LEVEL_WARN, TAG, call,
 			"A signal that ends the program will leave the session to `ntrace "
@@ -289,7 +308,7 @@ static NRT_STATUS begin_by_environment(const char *call, struct nrt_inspect_conf
 	if (status)
 		return status;
 	c->enable_inspect |= force;
-	return c->enable_inspect || c->enable_inspect_on_fail ? begin(call, c, true) : NRT_SUCCESS;
+	return asks_for_something(c) ? begin(call, c, true) : NRT_SUCCESS;
 }
 
 /* ---- end ---------------------------------------------------------------------------------- */
@@ -304,8 +323,9 @@ static NRT_STATUS finish_spool(struct session *s, enum rec_end_reason reason)
 /* Of a session for failures alone nothing is left when there was none. */
 static NRT_STATUS finish_failures(const char *call, struct session *s, enum rec_end_reason reason)
 {
+	/* With the last one the set is whole. */
 	static const char *const files[] = {
-		"trace_info.pb", "ntrace.pb", "cpu_util.pb", "host_mem.pb"};
+		"ntrace.pb", "cpu_util.pb", "host_mem.pb", "trace_info.pb"};
 	NRT_STATUS status;
 
 	if (!inspect_device_has_failed()) {
@@ -328,10 +348,16 @@ static NRT_STATUS end(const char *call, enum rec_end_reason reason, bool may_wai
 	if (may_wait)
 		inspect_end_disarm();
 	inspect_device_end(call, may_wait);
+	set_filing(NULL);
 	status = s->failures_only ? finish_failures(call, s, reason) : finish_spool(s, reason);
 	inspect_dir_publish(NULL);
 	log_write(LOG_LEVEL_INFO, TAG, call, "Session %d ends, in %s", s->id, s->dir->path);
-	inspect_dir_close(s->dir);
+	if (may_wait) {
+		inspect_dir_close(s->dir);
+	} else {
+		inspect_dir_tidy(s->dir);
+		inspect.left = s->dir;
+	}
 	free(s);
 	inspect.session = NULL;
 	atomic_store(&active, false);
@@ -350,7 +376,7 @@ static NRT_STATUS end_by_call(const char *call, enum rec_end_reason reason, bool
 		status = end(call, reason, true);
 	if (closes) {
 		inspect.open = false;
-		inspect_device_close();
+		inspect_dir_forget();
 	}
 	unlock_held();
 	return status;
@@ -423,11 +449,7 @@ NRT_STATUS nrt_inspect_begin_with_options(nrt_inspect_config_t *options)
 
 	if (status)
 		return status;
-	if (options)
-		status = begin(__func__, options, false);
-	else
-		log_warn(TAG, "called with null options. The defaults are taken, with which "
-			      "nothing is recorded");
+	status = begin(__func__, options, false);
 	api_leave();
 	return status;
 }

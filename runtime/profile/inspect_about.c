@@ -4,10 +4,7 @@
  */
 #include "runtime/profile/inspect_about.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 
 #include "runtime/profile/inspect_config.h"
@@ -47,43 +44,6 @@ static void types_off(const struct nrt_sys_trace_config *events, const char *ret
 	ret[n] = NULL;
 }
 
-static bool has_reason(const struct inspect_off *off, const char *what)
-{
-	for (; off && off->what; off++)
-		if (!strcmp(off->what, what))
-			return true;
-	return false;
-}
-
-/* Those of the controller; then those that are off without a word. */
-static struct rec_session_off *reasons(const struct inspect_spool_wish *w)
-{
-	const struct {
-		bool on;
-		uint32_t activity;
-	} parts[] = {
-		{w->events != NULL, INSPECT_SYSTEM_PROFILE},
-		{w->cpu_util, INSPECT_CPU_UTIL},
-		{w->host_memory, INSPECT_HOST_MEMORY},
-	};
-	const struct inspect_off *off = w->info->off;
-	struct rec_session_off *list;
-	size_t n = 0;
-
-	while (off && off[n].what)
-		n++;
-	list = calloc(n + sizeof(parts) / sizeof(*parts) + 1, sizeof(*list));
-	for (size_t i = 0; list && i < n; i++)
-		list[i] = (struct rec_session_off){off[i].what, off[i].why};
-	for (size_t i = 0; list && i < sizeof(parts) / sizeof(*parts); i++) {
-		const char *name = inspect_activity_name(parts[i].activity);
-
-		if (!parts[i].on && !has_reason(off, name))
-			list[n++] = (struct rec_session_off){name, "the activity is not on"};
-	}
-	return list;
-}
-
 static void activity_names(uint32_t activities, const char *ret[MAX_ACTIVITIES + 1])
 {
 	size_t n = 0;
@@ -100,12 +60,8 @@ int inspect_about_text(const struct inspect_spool_wish *w, uint32_t period_ms, c
 	uint32_t cores = i->logical_cores ? i->logical_cores : TRACE_MAX_NC;
 	const char *activities[MAX_ACTIVITIES + 1], *off_types[TRACE_TYPE_COUNT + 1];
 	char event_cores[CORES_TEXT], device_cores[CORES_TEXT];
-	struct rec_session_off *off = reasons(w);
 	struct utsname uts = {.nodename = ""};
-	int rc;
 
-	if (!off)
-		return -ENOMEM;
 	(void)uname(&uts);
 	activity_names(i->activities, activities);
 	types_off(w->events, off_types);
@@ -129,7 +85,7 @@ int inspect_about_text(const struct inspect_spool_wish *w, uint32_t period_ms, c
 		.activities = activities,
 		.event_types_off = off_types,
 		.environment = i->environment,
-		.off = off,
+		.off = i->off,
 	};
 	const struct rec_header_info info = {
 		.producer = "libnrt (ntrace " NTRACE_VERSION ")",
@@ -141,7 +97,5 @@ int inspect_about_text(const struct inspect_spool_wish *w, uint32_t period_ms, c
 		.is_virtual = i->is_virtual != 0,
 		.session = &session,
 	};
-	rc = rec_header_text(&info, ret_text);
-	free(off);
-	return rc;
+	return rec_header_text(&info, ret_text);
 }

@@ -7,7 +7,7 @@
 
 #include "runtime/profile/inspect_spool.h"
 
-/* The text, to be freed; period_ms: in effect.  What is off and has no reason in the wish gets one.  0 or -ENOMEM. */
+/* The text, to be freed; period_ms: in effect.  0 or -ENOMEM. */
 int inspect_about_text(const struct inspect_spool_wish *wish, uint32_t period_ms, char **ret_text);
 
 #endif

@@ -16,6 +16,7 @@
 #include "runtime/trace/sys_trace_config.h"
 
 #define INSPECT_DEFAULT_DIR "./output"
+#define INSPECT_LEFT_OUT_BYTES 128u
 
 /* Bits of inspect_config.activities. */
 enum inspect_activity {
@@ -38,6 +39,9 @@ struct nrt_inspect_config {
 	bool enable_inspect_on_fail;
 	nrt_inspect_device_profile_mode_t device_profile_mode;
 	bool nc[TRACE_MAX_NC]; /* for device profiles; events have their own */
+	/* What the environment names and there is not, for trace_info.pb; "": nothing. */
+	char cores_left_out[INSPECT_LEFT_OUT_BYTES];
+	char types_left_out[INSPECT_LEFT_OUT_BYTES];
 };
 
 struct nrt_profile_continuous_options {

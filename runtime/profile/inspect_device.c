@@ -2,17 +2,18 @@
 /*
  * inspect_device.c - begin, end and the executor's hooks; see inspect_device.h.
  *
- * Hooks of executions take the lock of their core, and, when they have something to write, that of the files before it.  End
- * closes the gate first, and then takes the lock of the files: from then on nobody else writes, and what runs that ended have
- * left is written by it.
+ * Hooks of executions take the lock of their core, and, when they have something to write, that of
+ * the files before it.  End closes the gate first, and then takes the lock of the files: from then
+ * on nobody else writes, and what runs that ended have left is written by it.
  *
- * A thread that a signal has interrupted may hold any of the locks for ever (may_wait false).  It cannot take another one, so a
- * lock that can be had once is free; each core's are tried before it is touched.
+ * A thread that a signal has interrupted may hold any of the locks for ever (may_wait false).  It
+ * cannot take another one, so a lock that can be had once is free; each core's are tried before it
+ * is touched.
  *
- * Known of libnrt 2.31: the order of cores, that the first failure ends it, the message of a failed stop, the file names of
- * SESSION.  Documented by the vendor: those of MODEL and of model files (a listing of 2.31 has <model>_vnc_<id>.ntff).
- * Ours: the rings are opened with the first model and not at begin, a core on which nothing ran leaves no file, and
- * on-fail keeps only what failed.
+ * Known of libnrt 2.31: the order of cores, that the first failure ends it, the message of a failed
+ * stop, the file names of SESSION.  Documented by the vendor: those of MODEL and of model files (a
+ * listing of 2.31 has <model>_vnc_<id>.ntff). Ours: the rings are opened with the first model and
+ * not at begin, a core on which nothing ran leaves no file, and on-fail keeps only what failed.
  */
 #include "runtime/profile/inspect_device.h"
 
@@ -24,6 +25,7 @@
 #include "runtime/profile/core_profile.h"
 #include "runtime/profile/inspect_dir.h"
 #include "runtime/profile/inspect_runs.h"
+#include "runtime/record/recording.h"
 
 #define TAG "NRT"
 #define PATIENCE_NS 1000000000ull /* with locks, when the process is about to die */
@@ -116,34 +118,17 @@ static NRT_STATUS begin_core(uint32_t nc, uint32_t wants)
 
 /* ---- begin -------------------------------------------------------------------------------- */
 
-/* The first execution of a model, unless it cannot be. */
-static uint32_t first_ones(const char *call)
-{
-	if (!runtime_get()->async_max_inflight)
-		return INSPECT_WANT_FIRST;
-	log_write(LOG_LEVEL_WARN, TAG, call,
-		"No device profiles of models: they are not supported in implicit async execution "
-		"mode; set NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS=0, or profile sessions "
-		"(NEURON_RT_INSPECT_DEVICE_PROFILE=session)");
-	return 0;
-}
-
-static uint32_t wants_of(const char *call, const struct inspect_device_wish *w)
+static uint32_t wants_of(const struct inspect_device_wish *w)
 {
 	uint32_t wants = w->on_fail ? INSPECT_WANT_FAILED : 0;
 
 	if (w->dir->is_null)
 		return 0;
 	if (w->enabled && w->mode == NRT_INSPECT_DEVICE_PROFILE_MODE_MODEL)
-		wants |= first_ones(call);
+		wants |= INSPECT_WANT_FIRST;
 	if (w->enabled && w->mode == NRT_INSPECT_DEVICE_PROFILE_MODE_SESSION)
 		wants |= INSPECT_WANT_ALL;
-	if (!wants || !runtime_get()->devices->topology.simulated)
-		return wants;
-	log_write(LOG_LEVEL_WARN, TAG, call,
-		"No device profiles: the device is simulated (NEURON_RT_FAKE_INSTANCE_TYPE) and "
-		"runs nothing");
-	return 0;
+	return wants;
 }
 
 static uint32_t core_count(void)
@@ -167,9 +152,9 @@ static NRT_STATUS begin_cores(const struct inspect_device_wish *w, uint32_t want
 	return status;
 }
 
-NRT_STATUS inspect_device_begin(const char *call, const struct inspect_device_wish *w)
+NRT_STATUS inspect_device_begin(const struct inspect_device_wish *w)
 {
-	uint32_t wants = wants_of(call, w);
+	uint32_t wants = wants_of(w);
 	NRT_STATUS status;
 
 	atomic_store(&has_failed, false);
@@ -275,6 +260,21 @@ static void end_core(const struct ending *e, uint32_t nc)
 	free_taken(taken);
 }
 
+/* Without the files' lock, which a thread that writes one holds: they were said at the begin. */
+static void note_lost(const char *name)
+{
+	if (session.files.added)
+		(void)session.files.added(session.files.ctx, name, REC_FILE_LOST, 0);
+}
+
+static void note_lost_core(uint32_t nc)
+{
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), "NC %" PRIu32, nc);
+	note_lost(name);
+}
+
 /* The same when the process is about to die. */
 static void end_core_now(const struct ending *e, uint32_t nc)
 {
@@ -286,6 +286,7 @@ static void end_core_now(const struct ending *e, uint32_t nc)
 			"The device profile of NC %u is lost: a thread that was interrupted works "
 			"on it",
 			nc);
+		note_lost_core(nc);
 	} else {
 		c->left = take_all(e, c, nc);
 		write_core(e, c->left, nc, c->next_number, c->runs.taken);
@@ -304,6 +305,7 @@ void inspect_device_end(const char *call, bool may_wait)
 	} else if (!lock_within(&session.lock, e.until)) {
 		log_write(LOG_LEVEL_ERROR, TAG, call,
 			"Device profiles are lost: a thread that was interrupted writes one");
+		note_lost("all cores");
 		return;
 	}
 	for (uint32_t nc = 0; session.on && nc < core_count(); nc++)

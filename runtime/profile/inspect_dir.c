@@ -2,13 +2,14 @@
 /*
  * inspect_dir.c - makes, names, fills and removes the directory of a session.
  *
- * Below the base every step is one component from an open directory, with O_NOFOLLOW, so that a link that
- * somebody has put there leads nowhere; a name that is taken, by whatever, is stepped over.  The level of
- * two of the layouts is shared by the sessions of a process, so it may be there already: it is used when
- * it is a directory of ours (or of who owns the base), for another owner could exchange what is in it.
+ * Below the base every step is one component from an open directory, with O_NOFOLLOW, so that a
+ * link that somebody has put there leads nowhere; a name that is taken, by whatever, is stepped
+ * over.  The level of two of the layouts is shared by the sessions of a process, so it may be there
+ * already: it is used when it is a directory of ours (or of who owns the base), for another owner
+ * could exchange what is in it.
  *
- * Others close sessions at the same time, and take a base that has become empty away between two steps
- * of ours: then all begins again.
+ * Others close sessions at the same time, and take a base that has become empty away between two
+ * steps of ours: then all begins again.
  */
 #include "runtime/profile/inspect_dir.h"
 
@@ -135,7 +136,8 @@ static int make_directory(int parent, const char *name)
 	return fd;
 }
 
-/* The first of name, name_2, ... that is nobody's: its descriptor or -errno; `name` becomes what it was. */
+/* The first of name, name_2, ... that is nobody's: its descriptor or -errno; `name` becomes what
+ * it was. */
 static int make_unique(int parent, char name[INSPECT_NAME_BYTES])
 {
 	char buf[INSPECT_NAME_BYTES + 16];
@@ -357,6 +359,19 @@ NRT_STATUS inspect_dir_open(
 	else
 		*ret = d;
 	return status;
+}
+
+void inspect_dir_tidy(const struct inspect_dir *d)
+{
+	if (d->is_null)
+		return;
+	if (d->on_fail && is_still(d->work, &d->fd))
+		(void)rmdir(d->work);
+	if (is_still(d->path, d->on_fail ? &d->leaf : &d->fd))
+		(void)rmdir(d->path);
+	if (d->level)
+		(void)rmdir(d->level);
+	file_mkdirs_undo(d->base, d->base_made);
 }
 
 void inspect_dir_close(struct inspect_dir *d)

@@ -29,6 +29,16 @@
 
 static_assert(CONFIG_INSPECT_CORES == TRACE_MAX_NC, "cores of events");
 
+/* What is left out, as far as there is room; all of it is in the log. */
+static void note(char list[INSPECT_LEFT_OUT_BYTES], const char *intro, const char *name)
+{
+	size_t used = strlen(list), room = INSPECT_LEFT_OUT_BYTES - used;
+	int len = snprintf(list + used, room, "%s%.*s", used ? ", " : intro, NAME_SHOWN, name);
+
+	if (len < 0 || (size_t)len >= room)
+		list[used] = '\0';
+}
+
 /* ---- event types -------------------------------------------------------------------------- */
 
 /* Misspelt, or a part of the type's name. */
@@ -80,7 +90,7 @@ static char *trim(char *text)
 /* The names without `^`, or those with it; how many of them something has.  list is cut into
  * pieces. */
 static unsigned take_names(
-	const char *call, char *list, bool wanted, struct nrt_sys_trace_config *config)
+	const char *call, char *list, bool wanted, struct nrt_inspect_config *config)
 {
 	unsigned found = 0;
 	char *place, *name;
@@ -90,34 +100,49 @@ static unsigned take_names(
 		if (!*name || (*name != '^') != wanted)
 			continue;
 		name = trim(name + !wanted);
-		if (sys_trace_config_try_type(call, config, name, wanted))
+		if (sys_trace_config_try_type(call, &config->sys_trace, name, wanted)) {
 			found++;
-		else
+		} else {
 			say_unknown(call, name);
+			note(config->types_left_out, "there is no ", name);
+		}
 	}
 	return found;
 }
 
 /* In whatever order they stand: those that are named, or all; without those that are taken away. */
 static NRT_STATUS choose_types(
-	const char *call, const char *list, struct nrt_sys_trace_config *config)
+	const char *call, const char *list, struct nrt_inspect_config *config)
 {
 	_cleanup_free_ char *named = strdup(list), *taken = strdup(list);
-	bool all[TRACE_TYPE_COUNT];
+	bool all[TRACE_TYPE_COUNT], *type = config->sys_trace.type;
 
 	if (!named || !taken)
 		return NRT_RESOURCE;
-	memcpy(all, config->type, sizeof(all));
-	memset(config->type, false, sizeof(config->type));
+	memcpy(all, type, sizeof(all));
+	memset(type, false, sizeof(all));
 	if (!take_names(call, named, true, config))
-		memcpy(config->type, all, sizeof(all));
+		memcpy(type, all, sizeof(all));
 	(void)take_names(call, taken, false, config);
-	if (!memchr(config->type, true, sizeof(config->type)))
+	if (!memchr(type, true, sizeof(all)))
 		log_write(LOG_LEVEL_WARN, TAG, call, TYPES "='%.200s' leaves no event type", list);
 	return NRT_SUCCESS;
 }
 
 /* ---- cores -------------------------------------------------------------------------------- */
+
+static void leave_core_out(
+	const char *call, uint32_t nc, uint32_t logical_cores, struct nrt_inspect_config *config)
+{
+	char number[16];
+
+	(void)snprintf(number, sizeof(number), "%" PRIu32, nc);
+	note(config->cores_left_out, "not visible to this process: NC ", number);
+	log_write(LOG_LEVEL_WARN, TAG, call,
+		CORES ": Requested capture for NC %s, but it is not visible; this process has "
+		      "%" PRIu32 ", from 0. It is left out",
+		number, logical_cores);
+}
 
 static void choose_cores(const char *call, const struct config_inspect *env, uint32_t logical_cores,
 	struct nrt_inspect_config *config)
@@ -127,11 +152,7 @@ static void choose_cores(const char *call, const struct config_inspect *env, uin
 
 		config->nc[nc] = config->sys_trace.nc[nc] = asked && nc < logical_cores;
 		if (asked && nc >= logical_cores)
-			log_write(LOG_LEVEL_WARN, TAG, call,
-				CORES ": Requested capture for NC %" PRIu32
-				      ", but it is not visible; this process has %" PRIu32
-				      ", from 0. It is left out",
-				nc, logical_cores);
+			leave_core_out(call, nc, logical_cores, config);
 	}
 }
 
@@ -163,7 +184,7 @@ NRT_STATUS inspect_config_read(
 	if (env.chosen)
 		choose_cores(call, &env, logical_cores, config);
 	if (*env.types)
-		status = choose_types(call, env.types, &config->sys_trace);
+		status = choose_types(call, env.types, config);
 	if (!config->output_dir || status) {
 		log_write(LOG_LEVEL_ERROR, TAG, call, "No memory");
 		return NRT_RESOURCE;

@@ -12,26 +12,34 @@
 #include "runtime/profile/inspect_dir.h"
 #include "runtime/profile/inspect_spool.h"
 
-#define INSPECT_FACTS_OFF 5u
+#define INSPECT_FACTS_OFF 9u /* four activities, two rows of each filter, the end */
+#define INSPECT_LAYOUT_BYTES 16u
 
 struct inspect_facts {
 	struct inspect_info info; /* points into the rest */
-	struct inspect_off off[INSPECT_FACTS_OFF];
+	struct rec_session_off off[INSPECT_FACTS_OFF];
 	struct rec_device *devices;
 	char **environment;
 	char instance_id[INSTANCE_ID_BYTES];
 	char driver[24];
+	char layout[INSPECT_LAYOUT_BYTES];
 };
 
-/* The mode that is in effect: device profiles have an activity of their own, and MODEL does not go
- * with executions that nrt_execute only posts. */
+/*
+ * The mode that is in effect, by the one rule that there is: device profiles have an activity of
+ * their own, a simulated device runs nothing, and MODEL does not go with executions that
+ * nrt_execute only posts.
+ */
 nrt_inspect_device_profile_mode_t inspect_facts_mode(
 	const struct runtime *r, const struct nrt_inspect_config *c);
 
-/* environment: list the variables.  NRT_RESOURCE: no memory, said by nobody.  ret is filled in
- * place, and points to itself and to c. */
-NRT_STATUS inspect_facts_get(const struct runtime *r, const struct nrt_inspect_config *c,
-	bool environment, struct inspect_facts *ret);
+/*
+ * What is asked for and will not be is a row of `off`, and a warning in the name of call.
+ * environment: list the variables.  NRT_RESOURCE: no memory, said by nobody.  ret is filled in
+ * place, and points to itself and to c.
+ */
+NRT_STATUS inspect_facts_get(const char *call, const struct runtime *r,
+	const struct nrt_inspect_config *c, bool environment, struct inspect_facts *ret);
 void inspect_facts_free(struct inspect_facts *f);
 
 #endif

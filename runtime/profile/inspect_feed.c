@@ -36,7 +36,8 @@ struct inspect_feed {
 	bool subscribed;
 	bool cpu_util, host_memory;
 	uint32_t pid;
-	uint64_t period_ns, sampled_ns, second_ns; /* when it was last done */
+	uint64_t period_ns;
+	uint64_t sampled_ns, second_ns; /* when it was last due, when it was last done */
 	uint64_t ticks;
 	int64_t offset_ns; /* realtime - boottime at the last tick */
 	uint64_t unmarked; /* records since the last watermark */
@@ -150,17 +151,26 @@ static int put_cost(struct inspect_feed *f)
 				f->rec, REC_COUNTERS, SOURCE, &names, sizeof(names), NULL, 0);
 }
 
-static int put_samples(struct inspect_feed *f, uint64_t now)
+static int put_samples(struct inspect_feed *f)
 {
 	int rc = f->cpu_util ? rec_put_cpus(f->rec, f->rows) : 0;
 
-	f->sampled_ns = now;
 	if (rc == 0 && f->host_memory)
 		rc = rec_put_memory(f->rec, f->pid);
 	return rc < 0 ? rc : 0;
 }
 
-/* Was the clock set since the last tick? */
+/* Periods are counted from the begin: a tick that came late makes none of the next ones later. */
+static bool sample_is_due(struct inspect_feed *f, uint64_t now)
+{
+	uint64_t periods = (now - f->sampled_ns) / f->period_ns;
+
+	f->sampled_ns += periods * f->period_ns;
+	return periods && (f->cpu_util || f->host_memory);
+}
+
+/* Was the clock set since the last tick?  The agent is told by the kernel (TFD_TIMER_CANCEL_ON_SET);
+ * a thread that looks every 10 ms anyway needs no timer for it in somebody else's program. */
 static bool clock_was_set(struct inspect_feed *f, uint64_t boot_ns)
 {
 	struct timespec t;
@@ -215,8 +225,8 @@ static int tick(struct inspect_feed *f)
 
 	if (rc == 0)
 		rc = put_second(f, now);
-	if (rc == 0 && (f->cpu_util || f->host_memory) && now - f->sampled_ns >= f->period_ns)
-		rc = put_samples(f, now);
+	if (rc == 0 && sample_is_due(f, now))
+		rc = put_samples(f);
 	/* Behind the data that they close off. */
 	if (rc == 0 && f->unmarked)
 		rc = put_mark(f);
@@ -287,7 +297,8 @@ static int put_start(struct inspect_feed *f, const struct inspect_feed_wish *w)
 	if (rc == 0)
 		rc = rec_writer_frame(f->rec, REC_PROCESS, SOURCE, &p, sizeof(p), NULL, 0);
 	if (rc == 0)
-		rc = put_samples(f, now);
+		rc = put_samples(f);
+	f->sampled_ns = now;
 	if (rc == 0)
 		rc = rec_writer_flush(f->rec);
 	return rc < 0 ? rc : reserve(f);
@@ -376,13 +387,12 @@ static int drain_rest(struct inspect_feed *f)
 
 static int end(struct inspect_feed *f, enum rec_end_reason reason)
 {
-	uint64_t now = clock_boot().ns;
 	int rc = drain_rest(f);
 
 	if (rc == 0)
 		rc = rec_put_clock(f->rec);
 	if (rc == 0)
-		rc = put_samples(f, now);
+		rc = put_samples(f);
 	if (rc == 0)
 		rc = put_counters(f, UINT32_MAX);
 	if (rc == 0)

@@ -2,8 +2,8 @@
 /*
  * inspect_files.c - see inspect_files.h.
  *
- * A profile and its models find each other by the hash in their names, as in the vendor's documents; the number is the upper
- * half of the digest that makes a model's uuid.
+ * A profile and its models find each other by the hash in their names, as in the vendor's
+ * documents; the number is the upper half of the digest that makes a model's uuid.
  */
 #include "runtime/profile/inspect_files.h"
 

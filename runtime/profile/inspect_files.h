@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_files.h - what device profiles leave in the directory of an inspect session: the profile, and beside it the
- * models that ran in it.
+ * inspect_files.h - what device profiles leave in the directory of an inspect session: the profile,
+ * and beside it the models that ran in it.
  *
  * One thread at a time per object.
  */
@@ -25,8 +25,8 @@ struct inspect_files {
 void inspect_files_name(
 	char ret[INSPECT_FILE_BYTES], const uint64_t digest[2], uint32_t nc, uint32_t number);
 
-/* Writes the profile under that name, and the files of its models that are not there yet.  What cannot be
- * written is said in the name of `call`; the others are written all the same. */
+/* Writes the profile under that name, and the files of its models that are not there yet.  What
+ * cannot be written is said in the name of `call`; the others are written all the same. */
 void inspect_files_put(
 	struct inspect_files *f, const char *call, struct profile *p, const char *name);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_names.h - what the directories of a session are called, for inspect_dir.c, which makes them, and
- * inspect_where.c, which only says it.
+ * inspect_names.h - what the directories of a session are called, for inspect_dir.c, which makes
+ * them, and inspect_where.c, which only says it.
  */
 #ifndef NTRACE_PROFILE_INSPECT_NAMES_H
 #define NTRACE_PROFILE_INSPECT_NAMES_H
@@ -37,8 +37,9 @@ NRT_STATUS inspect_base_check(const char *call, const char *base);
 /* A directory that is no link: its descriptor or -errno. */
 int inspect_directory_open(int parent, const char *name);
 
-/* The level that is there under this name: its descriptor.  -EEXIST: it is no directory, or who owns it could
- * exchange what is made in it; -ENOENT, -errno.  base: of the directory that it is in. */
+/* The level that is there under this name: its descriptor.  -EEXIST: it is no directory, or who
+ * owns it could exchange what is made in it; -ENOENT, -errno.  base: of the directory that it is
+ * in. */
 int inspect_level_open(int parent, const struct stat *base, const char *name);
 
 #endif

@@ -2,9 +2,10 @@
 /*
  * inspect_runs.c - see inspect_runs.h.
  *
- * The cursor passes over all that was before when a wanted run begins, so what there is when it ends is that run; as in
- * continuous.c.  For first executions it is there only while one is to come, so that the core's rings cost nothing
- * afterwards; for those that fail it stays, for nobody knows before which one will.
+ * The cursor passes over all that was before when a wanted run begins, so what there is when it
+ * ends is that run; as in continuous.c.  For first executions it is there only while one is to
+ * come, so that the core's rings cost nothing afterwards; for those that fail it stays, for nobody
+ * knows before which one will.
  */
 #include "runtime/profile/inspect_runs.h"
 

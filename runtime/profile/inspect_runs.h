@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_runs.h - profiles of single executions on one core, for an inspect session: the first one of each model
- * (mode MODEL), and each one that fails (on-fail).
+ * inspect_runs.h - profiles of single executions on one core, for an inspect session: the first one
+ * of each model (mode MODEL), and each one that fails (on-fail).
  *
- * A run is harvested when it ends, under the core's lock, and written behind that by the thread that executed.  An
- * execution that is not wanted is not harvested: nothing of it is built or written.
+ * A run is harvested when it ends, under the core's lock, and written behind that by the thread
+ * that executed.  An execution that is not wanted is not harvested: nothing of it is built or
+ * written.
  *
- * Who calls has the lock of the object; run_begins and run_ended come with that of the executor besides, so runs
- * do not overlap.
+ * Who calls has the lock of the object; run_begins and run_ended come with that of the executor
+ * besides, so runs do not overlap.
  */
 #ifndef NTRACE_PROFILE_INSPECT_RUNS_H
 #define NTRACE_PROFILE_INSPECT_RUNS_H

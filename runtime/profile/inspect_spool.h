@@ -18,19 +18,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/record/rec_session.h"
 #include "runtime/record/recording.h"
 
 struct inspect_dir;
 struct inspect_spool;
 struct nrt_sys_trace_config;
-
-#define INSPECT_SPOOL_PERIOD_MS 1000u /* between samples */
-
-/* Something that the session does not do, and why: "host_memory", "not asked for". */
-struct inspect_off {
-	const char *what; /* an activity by its name, or a file */
-	const char *why;
-};
 
 /* What trace_info.pb says of the session.  All of it is copied by inspect_spool_open; NULL and 0: not known, left
  * out. */
@@ -54,7 +47,7 @@ struct inspect_info {
 	/* NEURON_RT_INSPECT_* and NTRACE_* that were in effect, "NAME=value"; ends with NULL.  NULL: none */
 	const char *const *environment;
 	/* Ends with one without `what`.  NULL: nothing is off. */
-	const struct inspect_off *off;
+	const struct rec_session_off *off;
 };
 
 struct inspect_spool_wish {
@@ -63,7 +56,7 @@ struct inspect_spool_wish {
 	/* Types, cores and number of the events; copied.  NULL: no events. */
 	const struct nrt_sys_trace_config *events;
 	bool cpu_util, host_memory;
-	uint32_t period_ms; /* of these two: 10 to 60000; 0: INSPECT_SPOOL_PERIOD_MS */
+	uint32_t period_ms; /* of these two: 10 to 60000; 0: as NTRACE_INSPECT_PERIOD_MS says */
 	const struct inspect_info *info;
 	/*
 	 * A signal wants the session to end (inspect_end.h); in the thread, when everything is flushed.  finish: the process

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_where.c - nrt_inspect_get_instance_output_dir: the directory that the active session has, or that
- * one which begins now would get.
+ * inspect_where.c - nrt_inspect_get_instance_output_dir: the directory that the active session has,
+ * or the last one had, or that one which begins now would get.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,18 +25,50 @@
 
 #define TAG "NRT"
 
+/* Where a session writes: a copy, for the session's own is gone when it has ended. */
 static struct {
 	pthread_mutex_t lock;
-	const struct inspect_dir *active; /* NULL = none */
+	bool active;
+	char *path, *base; /* of the active or the last session; NULL = none, or no memory */
+	uint64_t base_dev, base_ino;
 } published = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Under the lock. */
+static void forget(void)
+{
+	free(published.path);
+	free(published.base);
+	published.path = published.base = NULL;
+	published.active = false;
+}
+
+static void remember(const struct inspect_dir *d)
+{
+	forget();
+	published.active = true;
+	published.path = strdup(d->path);
+	published.base = d->base ? strdup(d->base) : NULL;
+	published.base_dev = d->base_dev;
+	published.base_ino = d->base_ino;
+}
 
 void inspect_dir_publish(const struct inspect_dir *d)
 {
 	pthread_mutex_lock(&published.lock);
-	published.active = d;
+	if (d)
+		remember(d);
+	else
+		published.active = false;
 	pthread_mutex_unlock(&published.lock);
 	if (d && !d->is_null)
 		trace_count_session();
+}
+
+void inspect_dir_forget(void)
+{
+	pthread_mutex_lock(&published.lock);
+	forget();
+	pthread_mutex_unlock(&published.lock);
 }
 
 /* name becomes the first of name, name_2, ... that nothing has. */
@@ -101,27 +134,35 @@ static int next_path_now(const char *base, char **ret)
 	return next_path(base, &names, ret);
 }
 
-static bool is_base_of(const struct inspect_dir *d, const char *base)
+/* Under the lock.  A session that writes nothing has no base. */
+static bool is_its_base(const char *base)
 {
 	struct stat st;
 
-	if (!d || d->is_null)
+	if (!published.base)
 		return false;
 	if (stat(base, &st) < 0)
-		return strcmp(base, d->base) == 0;
-	return st.st_dev == d->base_dev && st.st_ino == d->base_ino;
+		return strcmp(base, published.base) == 0;
+	return st.st_dev == published.base_dev && st.st_ino == published.base_ino;
 }
 
-/* 1: base is no active session's. */
-static int active_path(const char *base, char **ret)
+/* Under the lock.  A directory that is not there, or no longer, is no answer for who looks for the
+ * files of a session that has ended. */
+static bool is_answer(const char *base)
 {
-	const struct inspect_dir *d;
+	if (!published.path || (base && !is_its_base(base)))
+		return false;
+	return published.active || access(published.path, F_OK) == 0;
+}
+
+/* 1: base is not that of the active, or last, session. */
+static int session_path(const char *base, char **ret)
+{
 	int rc = 1;
 
 	pthread_mutex_lock(&published.lock);
-	d = published.active;
-	if (base ? is_base_of(d, base) : d != NULL) {
-		*ret = strdup(d->path);
+	if (is_answer(base)) {
+		*ret = strdup(published.path);
 		rc = *ret ? 0 : -ENOMEM;
 	}
 	pthread_mutex_unlock(&published.lock);
@@ -135,7 +176,7 @@ static int find_path(const char *dir, char **ret)
 
 	if (!dir || !*dir) {
 		dir = INSPECT_DEFAULT_DIR;
-		rc = active_path(NULL, ret);
+		rc = session_path(NULL, ret);
 	} else if (strcmp(dir, INSPECT_NULL_DIR) == 0) {
 		*ret = strdup(dir);
 		rc = *ret ? 0 : -ENOMEM;
@@ -144,7 +185,7 @@ static int find_path(const char *dir, char **ret)
 		return rc;
 	rc = inspect_path_absolute(dir, &base);
 	if (rc == 0)
-		rc = active_path(base, ret);
+		rc = session_path(base, ret);
 	return rc == 1 ? next_path_now(base, ret) : rc;
 }
 

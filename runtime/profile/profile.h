@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profile.h - device profiles inside the runtime: which cores are profiled, which models ran on them, and the
- * hooks of the executor.
+ * profile.h - device profiles inside the runtime: which cores are profiled, which models ran on
+ * them, and the hooks of the executor.
  *
- * Three key spaces share the collector's one drain (collector.h): sessions of cores (session.c), models by file
- * name (model_profile.c), and continuous profiling (continuous.c).  Each holds a cursor and, through
- * profile_hold, a core.  While a core is held, a node is kept of every model that runs on it: what a profile
- * says of a model must outlive nrt_unload.  A model that is loaded again has the same node, so a profile has each
- * only once.
+ * Three key spaces share the collector's one drain (collector.h): sessions of cores (session.c),
+ * models by file name (model_profile.c), and continuous profiling (continuous.c).  Each holds a
+ * cursor and, through profile_hold, a core.  While a core is held, a node is kept of every model
+ * that runs on it: what a profile says of a model must outlive nrt_unload.  A model that is loaded
+ * again has the same node, so a profile has each only once.
  *
- * Any thread.  The lock of profile.c is never held while a device is asked.  Those of the key spaces are, so a call may
- * wait for another one of its core, and serialize and drop, which look for a number, for those of the cores before;
- * none is held while a file is written.
+ * Any thread.  The lock of profile.c is never held while a device is asked.  Those of the key
+ * spaces are, so a call may wait for another one of its core, and serialize and drop, which look
+ * for a number, for those of the cores before; none is held while a file is written.
  */
 #ifndef NTRACE_PROFILE_PROFILE_H
 #define NTRACE_PROFILE_PROFILE_H
@@ -26,7 +26,8 @@
 #define PROFILE_UUID_BYTES 37u
 #define PROFILE_MAX_CORES CORES_MAX /* logical ones */
 
-/* What a profile says of a model: its program, as it runs on the physical cores of one logical core. */
+/* What a profile says of a model: its program, as it runs on the physical cores of one logical
+ * core. */
 struct collector_cursor;
 struct model_text;
 
@@ -56,7 +57,8 @@ static inline const struct vdev_instruction *profile_steps(
 /* The core's models are remembered from now on, the one that runs included.  Counted. */
 void profile_hold(uint32_t nc);
 void profile_release(uint32_t nc);
-/* Subscribes to a core's collector and holds the core; and the reverse.  *ret is NULL when it fails. */
+/* Subscribes to a core's collector and holds the core; and the reverse.  *ret is NULL when it
+ * fails. */
 NRT_STATUS profile_subscribe(uint32_t nc, struct collector_cursor **ret);
 void profile_unsubscribe(uint32_t nc, struct collector_cursor **cursor);
 
@@ -65,7 +67,8 @@ bool profile_core_is_free(uint32_t nc, struct boot_ns until);
 
 /* The node of a model, also of one that has not run yet, with a reference; NULL: no memory. */
 struct profile_node *profile_node_of(struct nrt_model *m);
-/* The node of a load (nrt_model.number) that ran on a core while that was held, with a reference; or NULL. */
+/* The node of a load (nrt_model.number) that ran on a core while that was held, with a
+ * reference; or NULL. */
 struct profile_node *profile_node_find(uint32_t nc, uint64_t number);
 void profile_node_put(struct profile_node *n);
 
@@ -82,13 +85,14 @@ void profile_after_run(struct nrt_model *m);
 /* ---- nrt_init and nrt_close ---------------------------------------------------------------- */
 
 NRT_STATUS profile_open(uint32_t logical_cores);
-/* Waits for the calls of profiles that are in, and lets no more in; then ends all profiles.  What nobody has written is
- * gone. */
+/* Waits for the calls of profiles that are in, and lets no more in; then ends all profiles.  What
+ * nobody has written is gone. */
 void profile_close(void);
 
 /* ---- for the key spaces ---------------------------------------------------------------------- */
 
-/* As api_enter and api_leave (state.h), for the calls of profiles: no call is in once nrt_close has come to them. */
+/* As api_enter and api_leave (state.h), for the calls of profiles: no call is in once nrt_close
+ * has come to them. */
 NRT_STATUS profile_enter(const char *call);
 void profile_leave(void);
 /* The same for an execution that is about to begin; says nothing. */

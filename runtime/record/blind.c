@@ -186,15 +186,35 @@ static bool about_session_profiles(struct lines *s, const struct session *l)
 {
 	const struct rec_session *own = session_own(l);
 	const char *mode = own && own->device_profile ? own->device_profile : "off";
+	bool off = !strcmp(mode, "off");
 
-	if (!strcmp(mode, "off"))
+	if (off && !(own && own->on_fail))
 		return false;
+	if (off)
+		add(s, "inside of device runs that did not fail: the session took device profiles "
+		       "(NTFF) "
+		       "of failures alone (NEURON_RT_INSPECT_ON_FAIL)");
 	if (!l->ended && !strcmp(mode, "session") && !session_has_file(l, "ntff"))
 		add(s, "inside of device runs: the device profiles (NTFF) were not written, the "
 		       "program ended before");
 	else if (!l->ended)
 		add(s, "device profiles (NTFF) that were not written when the program ended");
 	return true;
+}
+
+/* A signal ended the program in the middle of what would have been one. */
+static void about_lost_profiles(struct lines *s, const struct session_lost *lost)
+{
+	if (lost->count == 1)
+		add(s,
+			"device profile (NTFF) of %s: a thread that the signal interrupted worked "
+			"on it",
+			lost->first);
+	else if (lost->count)
+		add(s,
+			"device profiles (NTFF) of %" PRIu64
+			" cores, the first %s: threads that the signal interrupted worked on them",
+			lost->count, lost->first);
 }
 
 /* Device profiles that the recording names. */
@@ -229,7 +249,7 @@ static void about_device(struct lines *s, const struct session *l, uint64_t devi
 
 	char line[BLIND_BYTES];
 
-	if (about_session_profiles(s, l))
+	if (!(l->ended && l->profiles.found) && about_session_profiles(s, l))
 		return;
 	blind_runs_line(device_runs, why_blind(l), line);
 	if (l->profiles.named && !l->profiles.asked)
@@ -249,6 +269,8 @@ static const char *blind_end(const struct session *l)
 	case REC_END_ASKED:
 		if (l->damage.cut_bytes)
 			return "everything since the end of the recording, which is cut off";
+		if (session_own(l))
+			return "the end: at most the last 100 ms before the program ended";
 		return l->header.info.is_cut
 			       ? "everything since the end of what was cut, which is "
 				 "not that of the recorder"
@@ -256,7 +278,8 @@ static const char *blind_end(const struct session *l)
 	case REC_END_NO_SPACE:
 		return "everything since there was no more space for the recording";
 	default:
-		return "everything since the recorder failed";
+		return session_own(l) ? "everything since the session failed"
+				      : "everything since the recorder failed";
 	}
 }
 
@@ -268,6 +291,7 @@ uint32_t blind_lines(
 	memset(lines, 0, BLIND_LINES * BLIND_BYTES);
 	about_hooks(&s, l);
 	about_device(&s, l, device_runs);
+	about_lost_profiles(&s, &l->lost_files);
 	about_profiles(&s, l);
 	about_runtimes(&s, l);
 	if (!l->ended)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_files.c - looks for frames of type DEVICE_PROFILE and for the files that they name.
+ * device_files.c - looks for frames of types DEVICE_PROFILE and FILE and for the files that they name.
  *
  * The frames stand at the end of a recording, the files must be there at its beginning.  So the frames are
  * looked for beforehand, in the blocks that the footer has them in.
@@ -8,22 +8,26 @@
 #include "runtime/record/device_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "runtime/base/file.h"
 #include "runtime/record/device_sum.h"
 
 #define MAX_FILES 65536u
+#define WANTED_TYPES (1u << REC_PROCESS | 1u << REC_DEVICE_PROFILE | 1u << REC_FILE)
 #define MAX_RINGS 65536u /* of a file; each takes a thousand bytes while the merge runs */
 
 /* ---- frames ------------------------------------------------------------------------------- */
 
-/* Runs of blocks with frames of the type, by the footer. */
+/* Runs of blocks with frames of the types, by the footer. */
 struct wanted {
 	const struct rec_index *entries;
 	uint32_t count, at;
@@ -40,23 +44,75 @@ static bool is_wanted(void *ctx, uint32_t segment, uint64_t offset)
 						       w->entries[w->at + 1].offset <= offset)))
 		w->at++;
 	e = w->count ? &w->entries[w->at] : NULL;
-	return e && e->types >> REC_DEVICE_PROFILE & 1;
+	return e && e->types & WANTED_TYPES;
+}
+
+static int add_named(struct device_files *d, const struct device_file *f)
+{
+	int rc = session_grow(&d->named, &d->named_cap, d->named_count + 1, sizeof(*d->named));
+
+	if (rc == 0)
+		d->named[d->named_count++] = *f;
+	return rc;
+}
+
+static int take_profile(struct device_files *d, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct device_file file = {0};
+
+	if (f->size < sizeof(file.frame) || d->named_count == MAX_FILES)
+		return 0;
+	memcpy(&file.frame, payload, sizeof(file.frame));
+	if (file.frame.index == REC_DEVICE_PROFILE_NONE)
+		return 0;
+	snprintf(file.name, sizeof(file.name), REC_DEVICE_PROFILE_FORMAT, file.frame.index);
+	return add_named(d, &file);
+}
+
+/* A session's file, a name in one directory.  Each once. */
+static int take_file(struct device_files *d, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct device_file file = {.is_beside = true};
+	struct rec_file head;
+	size_t len;
+	uint64_t key;
+
+	if (f->size <= sizeof(head) || d->named_count == MAX_FILES)
+		return 0;
+	memcpy(&head, payload, sizeof(head));
+	len = f->size - sizeof(head);
+	payload += sizeof(head);
+	if (strncmp(head.type, "ntff", sizeof(head.type)) != 0 || len >= sizeof(file.name) ||
+		memchr(payload, '/', len) || memchr(payload, '\0', len))
+		return 0;
+	memcpy(file.name, payload, len);
+	key = XXH3_64bits_withSeed(payload, len, d->names.seed) | 1;
+	if (map64_find(&d->names, key))
+		return 0;
+	file.frame = (struct rec_device_profile){
+		.index = (uint32_t)d->named_count, .pid = d->pid, .bytes = head.bytes};
+	int rc = map64_put(&d->names, key, 1);
+	return rc < 0 ? rc : add_named(d, &file);
 }
 
 static int take_frame(struct device_files *d, const struct rec_frame *f, const uint8_t *payload)
 {
-	struct rec_device_profile p;
-	int rc;
+	struct rec_process p;
 
-	if (f->type != REC_DEVICE_PROFILE || f->size < sizeof(p) || d->named_count == MAX_FILES)
+	switch (f->type) {
+	case REC_PROCESS:
+		if (f->source < REC_SOURCE_RUNTIME0 || d->pid || f->size < sizeof(p))
+			return 0;
+		memcpy(&p, payload, sizeof(p));
+		d->pid = p.pid;
 		return 0;
-	memcpy(&p, payload, sizeof(p));
-	if (p.index == REC_DEVICE_PROFILE_NONE)
+	case REC_DEVICE_PROFILE:
+		return take_profile(d, f, payload);
+	case REC_FILE:
+		return take_file(d, f, payload);
+	default:
 		return 0;
-	rc = session_grow(&d->named, &d->named_cap, d->named_count + 1, sizeof(*d->named));
-	if (rc == 0)
-		d->named[d->named_count++] = p;
-	return rc;
+	}
 }
 
 static int find_frames(struct device_files *d, struct rec_reader *reader)
@@ -118,16 +174,27 @@ static const char *fault_of(int error)
 	return "it cannot be read";
 }
 
-/* Opens what a frame names.  0 or -errno, as device_sum_verify. */
-static int map_file(int dir_fd, struct device_file *f)
+/* Is a file that has no checksum as long as it was? */
+static int verify_beside(int dir_fd, const struct device_file *f)
 {
-	int rc = device_sum_verify(dir_fd, &f->frame);
-	_cleanup_close_ int fd = -1;
-	char name[32];
+	_cleanup_close_ int fd = device_sum_open(dir_fd, f->name);
+	struct stat st;
 
-	snprintf(name, sizeof(name), REC_DEVICE_PROFILE_FORMAT, f->frame.index);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return (uint64_t)st.st_size == f->frame.bytes ? 0 : -EMSGSIZE;
+}
+
+/* Opens what a frame names.  0 or -errno, as device_sum_verify. */
+static int map_in(int dir_fd, struct device_file *f)
+{
+	int rc = f->is_beside ? verify_beside(dir_fd, f) : device_sum_verify(dir_fd, &f->frame);
+	_cleanup_close_ int fd = -1;
+
 	if (rc == 0)
-		rc = fd = device_sum_open(dir_fd, name);
+		rc = fd = device_sum_open(dir_fd, f->name);
 	if (rc < 0)
 		return rc;
 	rc = mapped_open(&f->map, fd);
@@ -136,17 +203,26 @@ static int map_file(int dir_fd, struct device_file *f)
 	return rc == -ESPIPE ? -EINVAL : rc;
 }
 
+static int map_file(int dir_fd, struct device_file *f)
+{
+	_cleanup_close_ int above = -1;
+
+	if (!f->is_beside)
+		return map_in(dir_fd, f);
+	above = openat(dir_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return above < 0 ? -errno : map_in(above, f);
+}
+
 /* Says in the session what is wrong with a profile, and how many bytes of it are not looked at. */
-static void note(
-	struct session *s, const struct rec_device_profile *f, uint64_t bytes, const char *what)
+static void note(struct session *s, const struct device_file *f, uint64_t bytes, const char *what)
 {
 	struct session_profiles *to = &s->profiles;
 	unsigned place = to->bad < SESSION_BAD_PROFILES ? (unsigned)to->bad : SESSION_BAD_PROFILES;
 
 	if (place < SESSION_BAD_PROFILES)
 		snprintf(to->why[place], sizeof(to->why[place]),
-			"device profile of pid %" PRIu32 " (" REC_DEVICE_PROFILE_FORMAT "): %s",
-			f->pid, f->index, what);
+			"device profile of pid %" PRIu32 " (%.60s): %s", f->frame.pid, f->name,
+			what);
 	to->bad++;
 	to->bad_bytes += bytes;
 }
@@ -181,7 +257,7 @@ static int open_file(struct device_file *f, int dir_fd, struct session *s)
 	if (rc == -ENOMEM)
 		return rc;
 	if (wrong)
-		note(s, &f->frame, rc < 0 ? f->frame.bytes : 0, wrong);
+		note(s, f, rc < 0 ? f->frame.bytes : 0, wrong);
 	return rc;
 }
 
@@ -193,15 +269,17 @@ static void close_file(struct device_file *f)
 
 static int compare(const void *a, const void *b)
 {
-	const struct rec_device_profile *x = a, *y = b;
+	const struct device_file *x = a, *y = b;
 
-	return (x->index > y->index) - (x->index < y->index);
+	return (x->frame.index > y->frame.index) - (x->frame.index < y->frame.index);
 }
 
 int device_files_open(struct device_files *d, struct rec_reader *reader, struct session *session)
 {
-	int rc = find_frames(d, reader);
+	int rc;
 
+	d->names.seed = session->seed;
+	rc = find_frames(d, reader);
 	session->profiles.asked = true;
 	if (rc < 0 || !d->named_count)
 		return rc;
@@ -212,9 +290,9 @@ int device_files_open(struct device_files *d, struct rec_reader *reader, struct 
 	for (size_t i = 0; i < d->named_count; i++) {
 		struct device_file *f = &d->list[d->count];
 
-		if (i && d->named[i].index == d->named[i - 1].index)
+		if (i && d->named[i].frame.index == d->named[i - 1].frame.index)
 			continue; /* one file, one process */
-		*f = (struct device_file){.frame = d->named[i]};
+		*f = d->named[i];
 		session->profiles.found++;
 		rc = open_file(f, rec_reader_dir(reader), session);
 		if (rc == 0)
@@ -241,5 +319,6 @@ void device_files_free(struct device_files *d)
 		close_file(&d->list[i]);
 	free(d->list);
 	free(d->named);
+	map64_free(&d->names);
 	*d = (struct device_files){0};
 }

@@ -1,22 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * device_files.h - the device profiles of a recording: found by the frames that name them, checked, mapped.
+ * Those of a recorder lie in the recording, those of an inspect session beside it.
  *
  * A profile that is missing or damaged costs itself alone: it is noted in the session.
  */
 #ifndef NTRACE_RECORD_DEVICE_FILES_H
 #define NTRACE_RECORD_DEVICE_FILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "runtime/base/mapped.h"
+#include "runtime/record/map64.h"
 #include "runtime/record/ntff_records.h"
 #include "runtime/record/recording.h"
 #include "runtime/record/session.h"
 
+#define DEVICE_FILE_NAME 256
+
 struct device_file {
-	struct rec_device_profile frame;
+	struct rec_device_profile
+		frame; /* of a session's file: made of its REC_FILE, without a checksum */
+	char name[DEVICE_FILE_NAME];
+	bool is_beside; /* a session's: it lies in the directory that the recording is in */
 	struct mapped map;
 	struct ntff_profile profile;
 };
@@ -24,8 +32,10 @@ struct device_file {
 struct device_files {
 	struct device_file *list; /* by their number; those that can be read */
 	size_t count;
-	struct rec_device_profile *named; /* while they are looked for: by frames */
+	struct device_file *named; /* while they are looked for: by frames */
 	size_t named_count, named_cap;
+	struct map64 names; /* of a session's files, by their hashes */
+	uint32_t pid;	    /* of the session's process */
 };
 
 /*

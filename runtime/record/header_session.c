@@ -14,28 +14,9 @@ static const struct {
 	enum rec_session_kind kind;
 	size_t offset;
 } members[] = {
-#define MEMBER(name, kind)                                      \
-	{                                                       \
-#name, kind, offsetof(struct rec_session, name) \
-	}
-	MEMBER(session_id, SESSION_NUMBER),
-	MEMBER(enabled, SESSION_NUMBER),
-	MEMBER(on_fail, SESSION_NUMBER),
-	MEMBER(arch, SESSION_NUMBER),
-	MEMBER(logical_cores, SESSION_NUMBER),
-	MEMBER(logical_nc_size, SESSION_NUMBER),
-	MEMBER(period_ms, SESSION_NUMBER),
-	MEMBER(device_profile, SESSION_TEXT),
-	MEMBER(device_profile_wanted, SESSION_TEXT),
-	MEMBER(device_cores, SESSION_TEXT),
-	MEMBER(event_cores, SESSION_TEXT),
-	MEMBER(layout, SESSION_TEXT),
-	MEMBER(directory, SESSION_TEXT),
-	MEMBER(runtime, SESSION_TEXT),
-	MEMBER(activities, SESSION_LIST),
-	MEMBER(event_types_off, SESSION_LIST),
-	MEMBER(environment, SESSION_LIST),
-#undef MEMBER
+#define SESSION_MEMBER(kind, name) {#name, SESSION_##kind, offsetof(struct rec_session, name)},
+#include "runtime/record/session_members.def"
+#undef SESSION_MEMBER
 };
 
 #define MEMBERS (sizeof(members) / sizeof(*members))

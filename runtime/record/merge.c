@@ -192,9 +192,10 @@ static int check_device_files(struct merger *m)
 	const struct device_file *f = device_files_cut(&m->device.files);
 
 	return f ? output_fail(&m->output, -EBADMSG,
-			   REC_DEVICE_PROFILE_FORMAT " became shorter while it was read; leave the "
-						     "recording alone and merge it again",
-			   f->frame.index)
+			   "%s became shorter while it was read; leave the recording alone and "
+			   "merge "
+			   "it again",
+			   f->name)
 		 : 0;
 }
 
@@ -295,9 +296,11 @@ static void fill_result(struct merger *m)
 	r->is_simulated = s->is_simulated;
 	r->counted = s->counter_count > 0;
 	r->is_cut = s->header.info.is_cut;
+	r->is_session = session_own(s) != NULL;
 	r->begin_ns = clock_map_real(&s->clock, s->clock.begin);
 	r->damage = s->damage;
 	r->spilled = m->held.spilled;
+	r->samples_spilled = s->samples_spilled;
 	if (s->profiles.asked) {
 		r->profiles_missing = s->profiles.bad + s->profiles.absent + s->profiles.at_least;
 		r->runs_missing = device_runs;
@@ -319,6 +322,8 @@ static int init(struct merger *m, const char *out_dir, const struct merge_option
 		.leaf = options->leaf,
 		.kernel_events = options->kernel_events,
 		.ret_error = ret_error};
+	m->session.samples =
+		(struct stored_place){output_temporary, &m->output, &m->session.samples_spilled};
 	held_init(&m->held, options->held_bytes, output_temporary, &m->output);
 	if (rc == 0)
 		rc = ingest_init(&m->ingest, &m->session, &m->held, &m->processes);

@@ -41,8 +41,8 @@ struct merge_sink {
 	int (*open)(void *ctx, uint32_t pid, const char *name, int64_t realtime_offset_ns,
 		void **ret_process);
 	/* Whole messages.  Those of ntrace.pb come in many calls while the merge runs, of several
-	 * processes in turn; the others at its end, each file in one call (of 0 bytes when it is
-	 * empty), so that of trace_info.pb is a process's last. */
+	 * processes in turn; the others at its end, one file after the other, each in one or more calls (the first may be of 0 bytes),
+	 * trace_info.pb in one, so that this is a process's last. */
 	int (*write)(
 		void *ctx, void *process, enum merge_file which, const uint8_t *data, size_t size);
 };
@@ -87,6 +87,7 @@ struct merge_result {
 	bool ended;	   /* the recorder stopped in order: nothing is missing behind its end */
 	bool is_virtual, is_simulated;
 	bool is_cut;	    /* made by rec cut */
+	bool is_session;    /* a program recorded itself */
 	bool in_work;	    /* still being written: this is what there was so far */
 	struct rec_end end; /* zero without a REC_END */
 	struct rec_damage damage;
@@ -95,8 +96,9 @@ struct merge_result {
 	/* Device profiles that were asked for and are missing or not whole, and those that do not know how much they lost;
 	 * runs of the device that none has. */
 	uint64_t profiles_missing, runs_missing;
-	uint64_t spilled;    /* events that waited in the temporary file */
-	char blind[12][160]; /* what the active hooks could not see, one line each */
+	uint64_t spilled;	  /* events that waited in the temporary file */
+	uint64_t samples_spilled; /* bytes of samples that waited in files */
+	char blind[12][160];	  /* what the active hooks could not see, one line each */
 	uint32_t blind_count;
 };
 

@@ -15,7 +15,7 @@
 /* Large enough for the messages of this file, which hold three numbers. */
 #define SMALL_MESSAGE 64
 
-static int write_message(struct pb_buf *to, const ProtobufCMessage *m)
+static int write_message(struct session *s, struct stored *to, const ProtobufCMessage *m)
 {
 	uint8_t text[PB_MAX_VARINT + SMALL_MESSAGE];
 	size_t size = protobuf_c_message_get_packed_size(m), prefix;
@@ -24,7 +24,7 @@ static int write_message(struct pb_buf *to, const ProtobufCMessage *m)
 		return -EMSGSIZE;
 	prefix = pb_varint_put(text, size);
 	protobuf_c_message_pack(m, text + prefix);
-	return pb_buf_append(to, text, prefix + size);
+	return stored_append(to, &s->samples, text, prefix + size);
 }
 
 /* ---- cpu_util ----------------------------------------------------------------------------- */
@@ -70,6 +70,20 @@ static bool anything_passed(
 	return false;
 }
 
+/* Where the messages of the interval from the last sample to this one are counted. */
+static struct session_interval *interval_to(struct session *s, uint64_t time)
+{
+	if (!session_own(s) || !s->interval_count) {
+		if (session_grow(&s->intervals, &s->interval_cap, s->interval_count + 1,
+			    sizeof(*s->intervals)) < 0)
+			return NULL;
+		s->intervals[s->interval_count++] = (struct session_interval){
+			.from_ns = s->last_cpu_ns, .at = stored_size(&s->cpu)};
+	}
+	s->intervals[s->interval_count - 1].to_ns = time;
+	return &s->intervals[s->interval_count - 1];
+}
+
 int session_cpu(struct session *s, uint64_t time, const struct sampler_cpu *b, size_t count)
 {
 	const struct sampler_cpu *a = s->last_cpus;
@@ -77,13 +91,9 @@ int session_cpu(struct session *s, uint64_t time, const struct sampler_cpu *b, s
 
 	if (!a || !anything_passed(a, s->last_cpu_count, b, count))
 		return 0;
-	int rc = session_grow(
-		&s->intervals, &s->interval_cap, s->interval_count + 1, sizeof(*s->intervals));
-	if (rc < 0)
-		return rc;
-	struct session_interval *interval = &s->intervals[s->interval_count++];
-	*interval = (struct session_interval){
-		.from_ns = s->last_cpu_ns, .to_ns = time, .at = s->cpu.len};
+	struct session_interval *interval = interval_to(s, time);
+	if (!interval)
+		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		const struct sampler_cpu *before = find_cpu(a, s->last_cpu_count, b[i].cpu, &hint);
 		Ntff__CpuUtil m = NTFF__CPU_UTIL__INIT;
@@ -94,32 +104,32 @@ int session_cpu(struct session *s, uint64_t time, const struct sampler_cpu *b, s
 		m.timestamp = clock_map_real(&s->clock, time);
 		m.util =
 			percent(growth(before->busy, b[i].busy), growth(before->total, b[i].total));
-		rc = write_message(&s->cpu, &m.base);
+		int rc = write_message(s, &s->cpu, &m.base);
 		if (rc < 0)
 			return rc;
 		interval->messages++;
 	}
-	interval->size = s->cpu.len - interval->at;
+	interval->size = stored_size(&s->cpu) - interval->at;
 	return 0;
 }
 
 bool session_cpu_run(const struct session *s, uint64_t first_ns, uint64_t last_ns, size_t *place,
-	struct pb_buf *ret, uint64_t *messages)
+	uint64_t *ret_at, uint64_t *ret_size, uint64_t *messages)
 {
-	*ret = (struct pb_buf){0};
+	*ret_size = 0;
 	for (; *place < s->interval_count; (*place)++) {
 		const struct session_interval *v = &s->intervals[*place];
 
 		if (v->size && v->from_ns <= last_ns && v->to_ns >= first_ns) {
-			if (!ret->data)
-				ret->data = s->cpu.data + v->at;
-			ret->len += v->size;
+			if (!*ret_size)
+				*ret_at = v->at;
+			*ret_size += v->size;
 			*messages += v->messages;
-		} else if (ret->data) {
+		} else if (*ret_size) {
 			break;
 		}
 	}
-	return ret->data != NULL;
+	return *ret_size != 0;
 }
 
 /* ---- host_mem ----------------------------------------------------------------------------- */
@@ -154,5 +164,5 @@ int session_memory(struct session *s, uint64_t time, uint32_t pid, uint64_t rss_
 	if (of->messages++ == 0)
 		of->first_ns = time;
 	of->last_ns = time;
-	return write_message(&of->data, &m.base);
+	return write_message(s, &of->data, &m.base);
 }

@@ -127,17 +127,12 @@ static int add_session(Ntff__NtraceInfo *m, struct parts *p, const struct sessio
 	if (!s)
 		return 0;
 	ntff__ntrace_session__init(to);
-#define COPY(member) to->member = s->member
-	COPY(session_id), COPY(enabled), COPY(on_fail), COPY(arch), COPY(logical_cores);
-	COPY(logical_nc_size), COPY(period_ms);
-#undef COPY
-#define COPY(member) to->member = text(s->member)
-	COPY(device_profile), COPY(device_profile_wanted), COPY(device_cores), COPY(event_cores);
-	COPY(layout), COPY(directory), COPY(runtime);
-#undef COPY
-#define COPY(member) (to->n_##member = length(s->member), to->member = (char **)s->member)
-	COPY(activities), COPY(event_types_off), COPY(environment);
-#undef COPY
+#define COPY_NUMBER(member) to->member = s->member
+#define COPY_TEXT(member) to->member = text(s->member)
+#define COPY_LIST(member) (to->n_##member = length(s->member), to->member = (char **)s->member)
+#define SESSION_MEMBER(kind, name) COPY_##kind(name);
+#include "runtime/record/session_members.def"
+#undef SESSION_MEMBER
 	to->driver = text(l->header.info.driver);
 	m->session = to;
 	m->session_id = (uint64_t)s->session_id;

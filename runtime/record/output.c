@@ -280,13 +280,38 @@ void output_flush(void *ctx, struct process *p)
 	p->buf.len = 0;
 }
 
+/* A file that is written out of what was stored. */
+struct stored_to {
+	struct output *output;
+	struct file_set *set;
+	enum merge_file which;
+};
+
+static int put_piece(void *ctx, const uint8_t *data, size_t size)
+{
+	const struct stored_to *to = ctx;
+
+	put(to->output, to->set, to->which,
+		&(struct pb_buf){.data = (uint8_t *)data, .len = size});
+	return to->set->error;
+}
+
+static void put_stored(
+	struct stored_to *to, const struct stored *from, uint64_t at, uint64_t size)
+{
+	int rc = to->set->error ? 0 : stored_give(from, at, size, put_piece, to);
+
+	if (rc < 0)
+		to->set->error = rc;
+}
+
 /* CPU samples of the time in which the process was seen: by its records and by memory samples; all that it took itself.
  * The number of messages. */
 static uint64_t put_cpus(struct output *o, const struct process *p, const struct session_mem *mem)
 {
 	uint64_t first = p->first_seen ? p->first_seen : UINT64_MAX, last = p->last_seen;
-	uint64_t messages = 0;
-	struct pb_buf run;
+	struct stored_to to = {o, p->files, MERGE_CPU_UTIL};
+	uint64_t messages = 0, at, size;
 	size_t place = 0;
 
 	if (mem && mem->first_ns < first)
@@ -298,9 +323,18 @@ static uint64_t put_cpus(struct output *o, const struct process *p, const struct
 		last = UINT64_MAX;
 	}
 	put(o, p->files, MERGE_CPU_UTIL, &(struct pb_buf){0}); /* the file is there in any case */
-	while (session_cpu_run(o->session, first, last, &place, &run, &messages))
-		put(o, p->files, MERGE_CPU_UTIL, &run);
+	while (session_cpu_run(o->session, first, last, &place, &at, &size, &messages))
+		put_stored(&to, &o->session->cpu, at, size);
 	return messages;
+}
+
+static void put_memory(struct output *o, struct file_set *s, const struct session_mem *mem)
+{
+	struct stored_to to = {o, s, MERGE_HOST_MEM};
+
+	put(o, s, MERGE_HOST_MEM, &(struct pb_buf){0});
+	if (mem)
+		put_stored(&to, &mem->data, 0, stored_size(&mem->data));
 }
 
 static int write_rest(
@@ -318,7 +352,7 @@ static int write_rest(
 	if (rc < 0)
 		return rc;
 	messages[MERGE_CPU_UTIL] = *ret_cpu_messages = put_cpus(o, p, mem);
-	put(o, s, MERGE_HOST_MEM, mem ? &mem->data : &(struct pb_buf){0});
+	put_memory(o, s, mem);
 	for (unsigned i = 0; i < MERGE_TRACE_INFO; i++)
 		profiles[i] = (struct out_profile){
 			file_names[i].name, file_names[i].type, messages[i], s->bytes[i]};

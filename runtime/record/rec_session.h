@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rec_session.h - what the header of a recording says when a program made it of itself: an inspect session.
+ * rec_session.h - what the header of a recording says when a program made it of itself: an inspect
+ * session.
  *
- * Such a recording lies in the session's directory, and its files come to be in that directory itself, not in one of a process
- * below it.  Keys of the JSON and fields of trace_info.pb (ntrace_session) have the names of the members.
+ * Such a recording lies in the session's directory, and its files come to be in that directory
+ * itself, not in one of a process below it.
  */
 #ifndef NTRACE_RECORD_REC_SESSION_H
 #define NTRACE_RECORD_REC_SESSION_H
@@ -14,29 +15,20 @@
 
 /* What the session did not do. */
 struct rec_session_off {
-	const char *what; /* an activity or a file */
+	const char *what; /* an activity; "event_cores", "event_types": a filter */
 	const char *why;
 };
 
+#define SESSION_TYPE_NUMBER int64_t
+#define SESSION_TYPE_TEXT const char *
+#define SESSION_TYPE_LIST const char *const *
+
 /* NULL and 0: not known, left out.  Lists end with NULL. */
 struct rec_session {
-	int64_t session_id;
-	int64_t enabled, on_fail;	   /* 0, 1 */
-	int64_t arch;			   /* driver's number: 2, 3, 4 */
-	int64_t logical_cores;		   /* that the process sees: 0 ... - 1 */
-	int64_t logical_nc_size;	   /* physical cores of each */
-	int64_t period_ms;		   /* between samples */
-	const char *device_profile;	   /* in effect: "off", "model", "session" */
-	const char *device_profile_wanted; /* as it was asked for */
-	const char *device_cores;	   /* logical cores with device profiles: "0-3,7" */
-	const char *event_cores;       /* logical cores whose events are in it, in the same form */
-	const char *layout;	       /* of the directory */
-	const char *directory;	       /* where the session's files are */
-	const char *runtime;	       /* version of the interface */
-	const char *const *activities; /* in effect */
-	const char *const *event_types_off; /* types of events that were left out */
-	const char *const *environment;	    /* settings in effect, "NAME=value" */
-	const struct rec_session_off *off;  /* ends with one without `what` */
+#define SESSION_MEMBER(kind, name) SESSION_TYPE_##kind name;
+#include "runtime/record/session_members.def"
+#undef SESSION_MEMBER
+	const struct rec_session_off *off; /* ends with one without `what` */
 };
 
 /* A member, for those who show all of them. */

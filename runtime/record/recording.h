@@ -94,9 +94,12 @@ struct rec_device_profile {
 
 /* A file that the session of an inspection has left in its directory, where trace_info.pb comes to be. */
 struct rec_file {
-	char type[16]; /* "ntff", "neff"; padded with zeros */
+	char type[16]; /* "ntff", "neff", REC_FILE_LOST; padded with zeros */
 	uint64_t bytes;
 };
+
+/* There is none: a signal ended the program while a thread worked on it.  The name says of which core. */
+#define REC_FILE_LOST "lost"
 
 #define REC_DEVICE_PROFILE_NONE UINT32_MAX /* the process was profiled and has left no file */
 
@@ -232,8 +235,10 @@ int rec_writer_close(struct rec_writer *w);
 /* The same, but the lock is kept until the caller closes *ret_lock: nobody shall take the recording for one that was
  * left behind while it is being merged.  ret_lock may be NULL. */
 int rec_writer_end(struct rec_writer *w, struct kept_fd *ret_lock);
-/* Removes a recording that is here no longer needed: its segments, and then its directory, in which nothing else may be.  0 or
- * -errno. */
+/* Removes a recording that is here no longer needed: its segments, and then its directory, in which nothing else may be.
+ * It has another name meanwhile, OUTFILE_TEMPORARY "<pid>-" REC_REMOVED beside it: a process that dies over it leaves a recording or none, never
+ * a part of one.  0 or -errno. */
+#define REC_REMOVED "recording"
 int rec_remove(const char *path);
 
 /* ---- reader ------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,21 +163,44 @@ void segments_close(struct segments *s)
 	s->index = NULL;
 }
 
-/* A writer numbers its segments without a gap, so nothing need be listed, for which there may be no memory. */
+/* What is being removed is no recording any more.  A writer numbers its segments without a gap, so nothing need be
+ * listed, for which there may be no memory; the last goes first, in case there was no other name to be had. */
+static int remove_segments(int dir)
+{
+	char name[64];
+	uint32_t count = 0;
+	struct stat st;
+
+	do
+		snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, count);
+	while (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && ++count < REC_MAX_SEGMENTS);
+	while (count--) {
+		snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, count);
+		if (unlinkat(dir, name, 0) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* Gives it a name by which nobody takes it for a recording, beside it; path when that can't be. */
+static const char *put_aside(const char *path, char buf[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+	int n = snprintf(buf, PATH_MAX, "%.*s" OUTFILE_TEMPORARY "%u-" REC_REMOVED,
+		slash ? (int)(slash - path) + 1 : 0, path, (unsigned)getpid());
+
+	return n > 0 && n < PATH_MAX && file_rename(path, buf) == 0 ? buf : path;
+}
+
 int rec_remove(const char *path)
 {
 	_cleanup_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	char name[64];
+	char buf[PATH_MAX];
+	int rc;
 
 	if (dir < 0)
 		return -errno;
-	for (uint32_t i = 0; i < REC_MAX_SEGMENTS; i++) {
-		snprintf(name, sizeof(name), REC_SEGMENT_FORMAT, i);
-		if (unlinkat(dir, name, 0) < 0) {
-			if (errno == ENOENT)
-				break;
-			return -errno;
-		}
-	}
-	return rmdir(path) < 0 ? -errno : 0;
+	path = put_aside(path, buf);
+	rc = remove_segments(dir);
+	return rc < 0 ? rc : rmdir(path) < 0 ? -errno : 0;
 }

@@ -47,7 +47,7 @@ void session_free(struct session *s)
 	rec_header_free(&s->header);
 	clock_map_free(&s->clock);
 	for (size_t i = 0; i < s->mem_count; i++)
-		pb_buf_free(&s->mems[i].data);
+		stored_free(&s->mems[i].data);
 	free(s->mems);
 	for (size_t i = 0; i < s->file_count; i++)
 		free(s->files[i].name);
@@ -59,7 +59,7 @@ void session_free(struct session *s)
 	free(s->counters);
 	free(s->sources);
 	free(s->last_cpus);
-	pb_buf_free(&s->cpu);
+	stored_free(&s->cpu);
 	map64_free(&s->name_index);
 	map64_free(&s->counter_index);
 	map64_free(&s->runtimes);
@@ -383,6 +383,15 @@ static int take_profile(struct session *s, const struct rec_frame *f, const uint
 	return 0;
 }
 
+static int take_lost(struct session *s, const char *name, size_t len)
+{
+	struct session_lost *to = &s->lost_files;
+
+	if (to->count++ == 0)
+		copy_utf8(to->first, name, len, sizeof(to->first) - 1);
+	return 0;
+}
+
 static int take_file(struct session *s, const struct rec_frame *f, const uint8_t *payload)
 {
 	struct session_file *to;
@@ -396,6 +405,8 @@ static int take_file(struct session *s, const struct rec_frame *f, const uint8_t
 	len = f->size - sizeof(file);
 	if (len > SESSION_MAX_NAME)
 		len = SESSION_MAX_NAME;
+	if (!strncmp(file.type, REC_FILE_LOST, sizeof(file.type)))
+		return take_lost(s, (const char *)payload + sizeof(file), len);
 	rc = session_grow(&s->files, &s->file_cap, s->file_count + 1, sizeof(*s->files));
 	if (rc < 0)
 		return rc;

@@ -4,8 +4,7 @@
  * samples, how it ended.
  *
  * Filled frame by frame in the order of the recording.  Nothing here grows with the number of events;
- * CPU samples, of which there is one row per CPU and second, are encoded as they come and kept that
- * way.
+ * samples, of which there is one row per CPU and period, are encoded as they come, and wait in a file when they are many.
  */
 #ifndef NTRACE_RECORD_SESSION_H
 #define NTRACE_RECORD_SESSION_H
@@ -21,6 +20,7 @@
 #include "runtime/record/header.h"
 #include "runtime/record/map64.h"
 #include "runtime/record/recording.h"
+#include "runtime/record/stored.h"
 
 #define SESSION_MAX_NAME 4096u /* bytes of a name that are kept */
 #define SESSION_SOURCES 65536u
@@ -58,14 +58,14 @@ struct session_mem {
 	uint32_t pid;
 	uint64_t messages;
 	uint64_t first_ns, last_ns; /* times of the samples */
-	struct pb_buf data;
+	struct stored data;
 };
 
-/* An interval between two CPU samples. */
+/* An interval between two CPU samples; in the recording of a program of itself one for all of them. */
 struct session_interval {
 	uint64_t from_ns, to_ns;
 	uint64_t messages;
-	size_t at, size; /* of its messages in session.cpu */
+	uint64_t at, size; /* of its messages in session.cpu */
 };
 
 /* A file that a REC_FILE names. */
@@ -73,6 +73,12 @@ struct session_file {
 	char *name; /* valid UTF-8 */
 	char type[17];
 	uint64_t bytes;
+};
+
+/* Device profiles of a session that REC_FILEs of REC_FILE_LOST name: whose, and how many. */
+struct session_lost {
+	uint64_t count;
+	char first[33]; /* valid UTF-8 */
 };
 
 #define SESSION_BAD_PROFILES 3u
@@ -100,7 +106,9 @@ struct session {
 	struct session_mem *mems;
 	struct session_clock *device_clocks;
 	struct session_file *files;
-	struct pb_buf cpu; /* encoded as in cpu_util.pb */
+	struct stored cpu;	     /* encoded as in cpu_util.pb */
+	struct stored_place samples; /* where they wait */
+	uint64_t samples_spilled;    /* bytes of them that had to */
 	struct session_interval *intervals;
 	size_t interval_count, interval_cap, name_count, name_cap, name_bytes, name_bytes_cap,
 		counter_count, counter_cap, mem_count, mem_cap, device_clock_count,
@@ -119,6 +127,7 @@ struct session {
 	bool has_end, ended; /* ended: in order */
 	struct rec_damage damage;
 	struct session_profiles profiles;
+	struct session_lost lost_files;
 
 	struct map64 name_index, counter_index;
 	struct map64 runtimes;	       /* pid -> how many have announced themselves */
@@ -172,10 +181,10 @@ int session_grow(void *array, size_t *cap, size_t need, size_t element);
 /* A sample of all CPUs, in CPU order; encodes the interval since the one before. */
 int session_cpu(struct session *s, uint64_t time, const struct sampler_cpu *rows, size_t count);
 /* What belongs into the cpu_util.pb of a process that was seen from first to last: the intervals that
- * touch this time.  A run of them from number *place on, which moves behind it; false: no more.  *ret
- * is a part of s->cpu; its messages are added to *messages. */
+ * touch this time.  A run of them from number *place on, which moves behind it; false: no more.  It is the bytes *ret_at to
+ * *ret_at + *ret_size of s->cpu; its messages are added to *messages. */
 bool session_cpu_run(const struct session *s, uint64_t first_ns, uint64_t last_ns, size_t *place,
-	struct pb_buf *ret, uint64_t *messages);
+	uint64_t *ret_at, uint64_t *ret_size, uint64_t *messages);
 int session_memory(struct session *s, uint64_t time, uint32_t pid, uint64_t rss_bytes);
 
 #endif

@@ -182,6 +182,35 @@ TEST("config: a text that is too long for its variable is refused", "[config]")
 
 /* ---- what is said, and which goes before which -------------------------------------------- */
 
+TEST("config: of a session that no variable begins a line at INFO tells, no warning", "[config]")
+{
+	static const char *const levels[] = {"INFO", "WARN"};
+	NRT_STATUS status;
+	struct hearing h;
+	struct config c;
+
+	for (unsigned i = 0; i < 4; i++) {
+		bool enabled = i & 1;
+
+		if (enabled)
+			setenv("NEURON_RT_INSPECT_ENABLE", "1", 1);
+		REQUIRE(hear_begin(&h, levels[i / 2]));
+		char *said =
+			said_with(&h, "NEURON_RT_INSPECT_DEVICE_PROFILE", "session", &status, &c);
+
+		test_info("%u: '%s'", i, said);
+		CHECK_EQ(status, NRT_SUCCESS);
+		CHECK_EQ(
+			strstr(said,
+				"NEURON_RT_INSPECT_DEVICE_PROFILE is set, NEURON_RT_INSPECT_ENABLE "
+				"is not") != NULL,
+			i == 0);
+		free(said);
+		hear_end(&h);
+		unsetenv("NEURON_RT_INSPECT_ENABLE");
+	}
+}
+
 TEST("config: warnings name what is misspelt, removed or too long", "[config]")
 {
 	static const struct {

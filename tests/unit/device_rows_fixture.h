@@ -31,6 +31,15 @@ struct rows {
 #define CORE_NS(at) (7000000000ull + (at))
 #define CORE_PS(at) (CORE_NS(at) * PS)
 
+static inline void put_file(struct fixture *fx, const char *name, const struct nx *x)
+{
+	int fd = open(fx_path(fx, name).s, O_WRONLY | O_CREAT | O_EXCL, 0644);
+
+	if (fd < 0 || write(fd, x->bytes, x->size) != (ssize_t)x->size)
+		abort();
+	close(fd);
+}
+
 static inline void add_profile(struct fixture *fx, const struct nx *x, uint32_t index, uint32_t pid)
 {
 	struct rec_device_profile frame = {.index = index,
@@ -38,13 +47,9 @@ static inline void add_profile(struct fixture *fx, const struct nx *x, uint32_t 
 		.bytes = x->size,
 		.check = XXH3_64bits(x->bytes, x->size)};
 	char name[64];
-	int fd;
 
 	snprintf(name, sizeof(name), REC_DIR "/" REC_DEVICE_PROFILE_FORMAT, index);
-	fd = open(fx_path(fx, name).s, O_WRONLY | O_CREAT | O_EXCL, 0644);
-	if (fd < 0 || write(fd, x->bytes, x->size) != (ssize_t)x->size)
-		abort();
-	close(fd);
+	put_file(fx, name, x);
 	fx_frame(fx, REC_DEVICE_PROFILE, REC_SOURCE_RECORDER, &frame, sizeof(frame));
 }
 

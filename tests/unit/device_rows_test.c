@@ -4,6 +4,7 @@
  * what they link, what is counted; and what a profile that is not whole costs.
  */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -231,6 +232,63 @@ TEST("device rows: a profile that is missing, damaged or cut costs its rows alon
 		CHECK(blind_says(&r, rows[i].says));
 		CHECK(blind_says(&r, "inside of 1 device run: the device profiles (NTFF) have no"));
 		CHECK(r.fx.result.balanced);
+		free_rows(&r);
+	}
+}
+
+/* A frame for a file of an inspect session. */
+static void add_file(struct fixture *fx, const char *type, const char *name, uint64_t bytes)
+{
+	uint8_t frame[sizeof(struct rec_file) + 300];
+	struct rec_file head = {.bytes = bytes};
+
+	memcpy(head.type, type, strlen(type));
+	memcpy(frame, &head, sizeof(head));
+	memcpy(frame + sizeof(head), name, strlen(name));
+	fx_frame(fx, REC_FILE, REC_SOURCE_RECORDER, frame, sizeof(head) + strlen(name));
+}
+
+TEST("device rows: the files of a session lie beside its recording; those that are missing or "
+     "changed are named",
+	"[device_rows]")
+{
+	static const char name[] = "profile_nc_3_session_0.ntff";
+	static const struct {
+		const char *named, *says; /* NULL: all is well */
+		int64_t more;
+	} rows[] = {{name, NULL, 0},
+		{name, "(profile_nc_3_session_0.ntff): damaged: it has another size", 1},
+		{"gone.ntff", "(gone.ntff): missing", 0}, {"..", "(..): no regular file", 0}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct rows r;
+
+		test_info("%s %" PRId64, rows[i].named, rows[i].more);
+		REQUIRE(open_rows(&r));
+		add_points(&r.x);
+		add_work(&r.x);
+		nx_build(&r.x);
+		add_run(&r.fx, 21, 1, 100 * US, 200 * US);
+		put_file(&r.fx, name, &r.x);
+		for (unsigned twice = 0; twice < 2; twice++)
+			add_file(&r.fx, "ntff", rows[i].named, r.x.size + (uint64_t)rows[i].more);
+		add_file(&r.fx, "neff", name, 5);
+		add_file(&r.fx, "ntff",
+			REC_DIR "/"
+				"segment-000000.ntrec",
+			5);
+		fx_end(&r.fx);
+		fx_close_writer(&r.fx);
+		REQUIRE(merge(&r, "out", true));
+		if (rows[i].says) {
+			CHECK_EQ(r.fx.trace.count, 2);
+			CHECK_EQ(r.fx.result.damage.bad_frames, 1);
+			CHECK(blind_says(&r, rows[i].says));
+		} else {
+			CHECK_EQ(r.fx.result.outputs[0].device_spans, 3);
+			CHECK_EQ(value(row(&r, "pe.add", PHASE_STOP), "link.id"), 21);
+			CHECK(!r.fx.result.damage.bad_frames);
+		}
 		free_rows(&r);
 	}
 }

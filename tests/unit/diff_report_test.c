@@ -390,3 +390,32 @@ TEST("trace_set: the traces of a directory stand in order of their numbers", "[d
 	trace_set_free(&set);
 	scratch_remove(&s);
 }
+
+TEST("trace_set: sessions in layouts with a time are found from the base, and nothing else so deep",
+	"[diff]")
+{
+	static const char *const leaves[] = {"h_pid_7/20261130_133337_553",
+		"h_pid_7/20261130_133337_553_2", "h-8/1796045617851584882", "h_pid_9/2026",
+		"h_pid_9/a20261130_133337_553", "h_pid_9/20261130_133337_553/20261130_133337_554"};
+	struct trace_set set;
+	struct scratch s;
+
+	REQUIRE(scratch_make(&s));
+	for (size_t i = 0; i < sizeof(leaves) / sizeof(*leaves); i++) {
+		char name[96];
+
+		snprintf(name, sizeof(name), "%s/ntrace.pb", leaves[i]);
+		for (char *at = name; (at = strchr(at, '/')); *at++ = '/') {
+			*at = '\0';
+			mkdir(scratch_path(&s, name).s, 0755);
+		}
+		CHECK(write_file(scratch_path(&s, name).s, "", 0));
+	}
+	REQUIRE_EQ(trace_set_find(s.dir, &set), 0);
+	REQUIRE_EQ(set.count, 3);
+	CHECK(strstr(set.files[0], "h-8/1796045617851584882/ntrace.pb"));
+	CHECK(strstr(set.files[1], "h_pid_7/20261130_133337_553/ntrace.pb"));
+	CHECK(strstr(set.files[2], "h_pid_7/20261130_133337_553_2/ntrace.pb"));
+	trace_set_free(&set);
+	scratch_remove_tree(s.dir);
+}

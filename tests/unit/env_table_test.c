@@ -129,6 +129,21 @@ TEST("env table: words stand for their numbers, in any case; a number outside is
 	}
 }
 
+TEST("env table: the word of a number, and none of another one", "[config]")
+{
+	const struct env_row *row = env_row(ENV_ID_NTRACE_OUTPUT_LAYOUT);
+	char word[16] = "before";
+
+	env_word(row, 2, word, sizeof(word));
+	CHECK_STR(word, "seed");
+	env_word(row, 0, word, sizeof(word));
+	CHECK_STR(word, "flat");
+	env_word(row, 3, word, sizeof(word));
+	CHECK_STR(word, "");
+	env_word(row, 1, word, 5);
+	CHECK_STR(word, "time");
+}
+
 TEST("env table: a misspelt name is that of the nearest variable, another one is left alone",
 	"[config]")
 {

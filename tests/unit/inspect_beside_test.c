@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_beside_test.c - an inspect session beside what else records in the same process: the sys_trace API,
- * nrt_trace_start, continuous profiling.
+ * inspect_beside_test.c - an inspect session beside what else records in the same process: the
+ * sys_trace API, nrt_trace_start, continuous profiling.
  */
 #include <jansson.h>
 

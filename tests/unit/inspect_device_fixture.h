@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_device_fixture.h - device profiles of a session in tests: a directory, begin and end as the controller makes
- * them, and what stands in the directory afterwards.
+ * inspect_device_fixture.h - device profiles of a session in tests: a directory, begin and end as
+ * the controller makes them, and what stands in the directory afterwards.
  *
  * Header only, for the runtime that is linked into the tests.
  */
@@ -60,7 +60,7 @@ static inline NRT_STATUS inspected_start(struct inspected *s, struct inspect_dev
 		w.added = inspected_added;
 		w.ctx = s;
 	}
-	status = inspect_device_begin(__func__, &w);
+	status = inspect_device_begin(&w);
 	api_leave();
 	return status;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_device_stress_test.c - device profiles of a session that begins and ends while threads execute, that ends
- * while a thread does not go on, and in which each allocation and each call to the system fails once.
+ * inspect_device_stress_test.c - device profiles of a session that begins and ends while threads
+ * execute, that ends while a thread does not go on, and in which each allocation and each call to
+ * the system fails once.
  *
- * The library tests/faults.so makes calls fail; it must come before the C library, so a hidden test does that work, in a
- * process of its own.
+ * The library tests/faults.so makes calls fail; it must come before the C library, so a hidden test
+ * does that work, in a process of its own.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -345,7 +346,8 @@ static int all_faults(const struct place *p, const struct faults *f)
 	WANT(chdir(p->scratch.dir) == 0);
 	WANT(job_open(&jobs[0], ADD_MODEL, 0) == 0 && job_open(&jobs[1], NUMERICAL_MODEL, 0) == 0);
 #ifdef __SANITIZE_ADDRESS__
-	/* A thread that begins without memory ends in AddressSanitizer: the collector's is there already. */
+	/* A thread that begins without memory ends in AddressSanitizer: the collector's is there
+	 * already. */
 	WANT_STATUS(lib.nrt_profile_session_start(1), 0);
 #endif
 	for (size_t k = 0; k < sizeof(fault_kinds) / sizeof(fault_kinds[0]); k++)

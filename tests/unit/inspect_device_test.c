@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_device_test.c - device profiles of an inspect session: whole cores, first executions of models, executions that
- * fail, and the model files beside them.
+ * inspect_device_test.c - device profiles of an inspect session: whole cores, first executions of
+ * models, executions that fail, and the model files beside them.
  */
 #include <pthread.h>
 #include <sys/resource.h>
@@ -259,31 +259,6 @@ INSPECT_TEST(
 	"inspect device: the first execution of each model on each core has a profile, with its "
 	"model of the same hash",
 	first_executions, two_cores)
-
-static int in_async(void *arg)
-{
-	struct inspected s;
-	struct job j;
-
-	setenv("NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", "2", 1);
-	WANT(inspected_enter(arg) == 0);
-	WANT_STATUS(inspected_begin(&s, MODE(MODEL), false), 0);
-	WANT(said(arg, "not supported in implicit async execution mode"));
-	WANT(!inspect_device_is_on());
-	WANT(job_open(&j, ADD_MODEL, 0) == 0 && runs(&j, 2) == 0 && inspected_end() == 0);
-	WANT(inspected_entries(&s) == 0);
-	inspected_done(&s);
-	WANT_STATUS(inspected_begin(&s, MODE(SESSION), false), 0);
-	WANT(runs(&j, 2) == 0 && inspected_end() == 0);
-	WANT(runs_in(session_file(&s, 0, 0).s, "adder") == 2 * PARTS);
-	inspected_done(&s);
-	lib.nrt_close();
-	return leaks();
-}
-
-INSPECT_TEST(
-	"inspect device: profiles of models do not go with implicit async execution, sessions do",
-	in_async, two_cores)
 
 static int with_continuous(void *arg)
 {

@@ -124,7 +124,8 @@ static inline long inspect_events(const char *leaf, uint32_t type, uint32_t phas
 	return n;
 }
 
-/* What trace_info.pb says, to be freed with ntff__ntrace_info__free_unpacked; NULL: it cannot be read. */
+/* What trace_info.pb says, to be freed with ntff__ntrace_info__free_unpacked; NULL: it cannot be
+ * read. */
 static inline Ntff__NtraceInfo *inspect_info(const char *leaf)
 {
 	_cleanup_free_ char *data = NULL;

@@ -18,6 +18,7 @@
 #include "tests/unit/nrt_inspect.h"
 
 #define MOST_CALLS 1500
+#define SAMPLE 6u
 
 enum where { IN_BEGIN, IN_STOP };
 
@@ -131,12 +132,20 @@ static int one_session(struct fault *f)
 	return 0;
 }
 
+/* All, one behind the other, with NTRACE_TEST_FULL; else some, closer together at the front.  With
+ * all behind it there is little that is new in the next one. */
+static unsigned long next_place(const struct fault *f)
+{
+	if (f->and_all_behind)
+		return f->n + 1 + f->n / 4;
+	return f->n + (getenv("NTRACE_TEST_FULL") ? 1 : 1 + f->n / SAMPLE);
+}
+
 /* Until there is no further call to fail. */
 static int each_fault(struct fault *f)
 {
 	f->happened = true;
-	for (f->n = 1; f->happened && f->n < MOST_CALLS;
-		f->n += f->and_all_behind ? 1 + f->n / 4 : 1) {
+	for (f->n = 1; f->happened && f->n < MOST_CALLS; f->n = next_place(f)) {
 		int rc;
 
 		(void)(ftruncate(2, 0) == 0 && lseek(2, 0, SEEK_SET));
@@ -187,13 +196,13 @@ TEST("inspect faults: the work, under tests/faults.so", "[.inspect_faults]")
 }
 
 TEST("inspect faults: memory runs out in begin or stop, which leave nothing half-made",
-	"[nrt][inspect][vdev][slow]")
+	"[nrt][inspect][inspect-faults][vdev][slow]")
 {
 	faults_run_on("[.inspect_faults]", "NTRACE_FAULT=alloc:0", one_core);
 }
 
 TEST("inspect faults: any call to the system fails in begin or stop, which leave nothing half-made",
-	"[nrt][inspect][vdev][slow]")
+	"[nrt][inspect][inspect-faults][vdev][slow]")
 {
 	faults_run_on("[.inspect_faults]", "NTRACE_FAULT=file:0", one_core);
 }

@@ -20,6 +20,33 @@ static int some_runs(int runs)
 	return 0;
 }
 
+/* ---- what trace_info.pb says of what is off ------------------------------------------------ */
+
+/* Why something is not in the session; "" when it is. */
+static const char *why_off(const Ntff__NtraceSession *s, const char *what)
+{
+	for (size_t i = 0; i < s->n_off; i++)
+		if (!strcmp(s->off[i]->what, what))
+			return s->off[i]->why;
+	return "";
+}
+
+/* Is it said why this is not in the session of the leaf?  text: a part of it. */
+static bool off_says(const char *leaf, const char *what, const char *text)
+{
+	Ntff__NtraceInfo *info = inspect_info(leaf);
+	bool found = false;
+
+	for (size_t i = 0; info && info->session && i < info->session->n_off; i++)
+		found |= !strcmp(info->session->off[i]->what, what) &&
+			 strstr(info->session->off[i]->why, text);
+	if (info && !found)
+		dprintf(complaint_fd, "%s: nothing of '%s'\n", what, text);
+	if (info)
+		ntff__ntrace_info__free_unpacked(info, NULL);
+	return found;
+}
+
 /* ---- by the environment ------------------------------------------------------------------- */
 
 static int enabled(void *arg)
@@ -89,20 +116,48 @@ static int other_cores(void *arg)
 	char leaf[PATH_MAX];
 
 	setenv("NEURON_RT_INSPECT_ENABLE", "1", 1);
-	setenv("NEURON_RT_INSPECT_EVENT_FILTER_NC", "7", 1);
+	setenv("NEURON_RT_INSPECT_EVENT_FILTER_NC", "7,9", 1);
 	WANT(inspect_enter(arg) == 0);
 	WANT_STATUS(init(), 0);
-	WANT(said(arg, "Requested capture for NC 7, but it is not visible"));
+	WANT(said(arg, "no core of this process is selected"));
 	WANT(some_runs(1) == 0);
 	lib.nrt_close();
 	WANT(inspect_leaf(INSPECT_BASE, getpid(), 1, leaf, sizeof(leaf)));
 	WANT(inspect_tree(leaf, 0, 0) == 0);
 	WANT(inspect_events(leaf, TRACE_EXECUTE_API, PHASE_START) == 0);
+	WANT(off_says(leaf, "event_cores", "not visible to this process: NC 7, 9"));
+	WANT(off_says(leaf, "event_cores", "no core of this process is selected"));
 	return 0;
 }
 
 INSPECT_TEST("inspect: a filter for cores that are not there leaves none, and the program works",
 	other_cores, two_cores)
+
+/* A program's log shows errors alone, unless it is told otherwise: the files say it as well. */
+static int silent(void *arg)
+{
+	char leaf[PATH_MAX];
+
+	setenv("NEURON_RT_LOG_LEVEL", "ERROR", 1);
+	setenv("NEURON_RT_INSPECT_ENABLE", "1", 1);
+	setenv("NEURON_RT_INSPECT_EVENT_FILTER_TYPE", "nrt_exeucte,zebra,^hardware", 1);
+	WANT(inspect_enter(arg) == 0);
+	WANT_STATUS(init(), 0);
+	lib.nrt_close();
+	WANT(!said(arg, "zebra"));
+	WANT(inspect_leaf(INSPECT_BASE, getpid(), 1, leaf, sizeof(leaf)));
+	WANT(off_says(leaf, "event_types", "there is no nrt_exeucte, zebra"));
+	WANT(!off_says(leaf, "event_types", "no type of event is selected"));
+	setenv("NEURON_RT_INSPECT_EVENT_FILTER_TYPE", "^software,^hardware", 1);
+	WANT_STATUS(init(), 0);
+	lib.nrt_close();
+	WANT(inspect_leaf(INSPECT_BASE, getpid(), 2, leaf, sizeof(leaf)));
+	WANT(off_says(leaf, "event_types", "no type of event is selected"));
+	return 0;
+}
+
+INSPECT_TEST("inspect: what a filter names in vain is in trace_info.pb, whatever the log shows",
+	silent, two_cores)
 
 /* nrt_inspect_begin is the wish: NEURON_RT_INSPECT_ENABLE need not be set. */
 static int by_call(void *arg)
@@ -210,18 +265,44 @@ static int device_profiles(void *arg)
 INSPECT_TEST("inspect: a session with device profiles has them beside its files", device_profiles,
 	two_cores)
 
-/* ---- what the session says of itself ------------------------------------------------------ */
-
-/* Why an activity is off; "" when it is on. */
-static const char *why_off(const Ntff__NtraceSession *s, const char *activity)
+static void device_models(nrt_inspect_config_t *config)
 {
-	for (size_t i = 0; i < s->n_off; i++)
-		if (!strcmp(s->off[i]->what, activity))
-			return s->off[i]->why;
-	return "";
+	(void)lib.nrt_inspect_config_set_inspect_device_profile_mode(
+		config, NRT_INSPECT_DEVICE_PROFILE_MODE_MODEL);
 }
 
-/* MODEL is asked for, where executions are only posted; the environment's variables that count are listed. */
+static int in_async(void *arg)
+{
+	char leaf[PATH_MAX];
+
+	setenv("NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", "2", 1);
+	WANT(inspect_enter(arg) == 0);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(inspect_begin(device_session), 0);
+	WANT(some_runs(RUNS) == 0);
+	WANT_STATUS(lib.nrt_inspect_stop(), 0);
+	WANT(!said(arg, "implicit async execution mode"));
+	WANT(inspect_leaf(INSPECT_BASE, getpid(), 1, leaf, sizeof(leaf)));
+	WANT(inspect_tree(leaf, 1, 1) == 0);
+	WANT_STATUS(inspect_begin(device_models), 0);
+	WANT(said(arg, "device_profile: mode model is not supported in implicit async execution"));
+	WANT(some_runs(RUNS) == 0);
+	WANT_STATUS(lib.nrt_inspect_stop(), 0);
+	WANT(inspect_leaf(INSPECT_BASE, getpid(), 2, leaf, sizeof(leaf)));
+	WANT(inspect_tree(leaf, 0, 0) == 0);
+	WANT(off_says(leaf, "device_profile", "mode model is not supported"));
+	lib.nrt_close();
+	return 0;
+}
+
+INSPECT_TEST("inspect: profiles of models do not go with implicit async execution, which is said; "
+	     "sessions do",
+	in_async, two_cores)
+
+/* ---- what the session says of itself ------------------------------------------------------ */
+
+/* MODEL is asked for, where executions are only posted; the environment's variables that count
+ * are listed. */
 static int facts(void *arg)
 {
 	char leaf[PATH_MAX];
@@ -248,7 +329,8 @@ static int facts(void *arg)
 	WANT(!strcmp(why_off(s, "system_profile"), "") && !strcmp(why_off(s, "cpu_util"), ""));
 	WANT(!strcmp(why_off(s, "host_memory"), "not asked for"));
 	WANT(!strcmp(why_off(s, "device_profile"),
-		"profiles of models do not go with executions that are only posted"));
+		"mode model is not supported in implicit async execution mode "
+		"(NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS); mode session is"));
 	WANT(s->n_environment == 3);
 	WANT(!strcmp(s->environment[0], "NEURON_RT_INSPECT_ENABLE=1"));
 	WANT(!strcmp(s->environment[1], "NEURON_RT_INSPECT_DEVICE_PROFILE=model"));
@@ -324,6 +406,19 @@ static void number_seven(nrt_inspect_config_t *config)
 	(void)lib.nrt_inspect_config_set_session_id(config, 7);
 }
 
+/* A begin that asks for nothing is a second one all the same. */
+static int begins_nothing(void *arg)
+{
+	nrt_inspect_config_t *config = NULL;
+
+	WANT_STATUS(lib.nrt_inspect_config_allocate(&config), 0);
+	WANT_STATUS(lib.nrt_inspect_begin_with_options(config), NRT_INVALID);
+	WANT_STATUS(lib.nrt_inspect_config_free(config), 0);
+	WANT_STATUS(lib.nrt_inspect_begin_with_options(NULL), NRT_INVALID);
+	WANT(!said(arg, "othing is recorded"));
+	return 0;
+}
+
 static int second(void *arg)
 {
 	char leaf[PATH_MAX], text[PATH_MAX + 100];
@@ -337,6 +432,7 @@ static int second(void *arg)
 		((struct place *)arg)->scratch.dir, leaf);
 	WANT(said(arg, text));
 	WANT_STATUS(lib.nrt_inspect_begin(), NRT_INVALID);
+	WANT(begins_nothing(arg) == 0);
 	WANT_STATUS(lib.nrt_inspect_get_instance_output_dir(NULL, text, sizeof(text)), 0);
 	WANT(strstr(text, leaf) && !strcmp(strstr(text, leaf), leaf));
 	/* The first one has not noticed. */
@@ -358,6 +454,49 @@ static int second(void *arg)
 INSPECT_TEST(
 	"inspect: a second begin is told who holds the session; a second stop has nothing to do",
 	second, two_cores)
+
+/* ---- where its files are -------------------------------------------------------------------- */
+
+/* Is the directory of sessions to base this one? */
+static bool is_in(const char *base, const char *leaf)
+{
+	char told[PATH_MAX], real[PATH_MAX];
+
+	return lib.nrt_inspect_get_instance_output_dir(base, told, sizeof(told)) == NRT_SUCCESS &&
+	       realpath(leaf, real) && !strcmp(told, real);
+}
+
+static int named(void *arg)
+{
+	char leaf[PATH_MAX], other[PATH_MAX], next[PATH_MAX];
+
+	WANT(inspect_enter(arg) == 0);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(inspect_begin(NULL), 0);
+	WANT(inspect_leaf(INSPECT_BASE, getpid(), 1, leaf, sizeof(leaf)));
+	WANT(is_in(INSPECT_BASE, leaf) && is_in(NULL, leaf));
+	WANT_STATUS(lib.nrt_inspect_stop(), 0);
+	WANT(is_in(INSPECT_BASE, leaf) && is_in(NULL, leaf)); /* the files are there */
+	WANT(!is_in("elsewhere", leaf));
+	WANT_STATUS(inspect_begin(NULL), 0);
+	WANT(inspect_leaf(INSPECT_BASE, getpid(), 2, other, sizeof(other)));
+	WANT(is_in(INSPECT_BASE, other));
+	WANT_STATUS(lib.nrt_inspect_stop(), 0);
+	WANT(is_in(INSPECT_BASE, other));
+	/* Who has taken the files away asks for the next one. */
+	WANT(rename(other, "away") == 0);
+	WANT_STATUS(lib.nrt_inspect_get_instance_output_dir(NULL, next, sizeof(next)), 0);
+	WANT(access(next, F_OK) < 0);
+	WANT(rename("away", other) == 0);
+	lib.nrt_close();
+	WANT_STATUS(init(), 0);
+	WANT(!is_in(INSPECT_BASE, other)); /* nrt_close has forgotten it */
+	lib.nrt_close();
+	return 0;
+}
+
+INSPECT_TEST("inspect: the directory of a session that has ended is named until the next begin",
+	named, two_cores)
 
 /* ---- forks -------------------------------------------------------------------------------- */
 

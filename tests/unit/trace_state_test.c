@@ -156,6 +156,63 @@ TEST("state: a recording that ends at a block's end may be a killed recorder's",
 	fx_free(&fx);
 }
 
+TEST("state: of a session that was not ended nobody speaks of a recorder", "[output]")
+{
+	static const struct rec_session session = {.session_id = 1};
+	static const struct rec_header_info info = {
+		.producer = "ntrace test", .instance_id = "h", .session = &session};
+	_cleanup_free_ char *said = NULL;
+	struct fixture fx;
+
+	REQUIRE(fx_open_bare(&fx));
+	fx_header(&fx, &info);
+	fx_clock(&fx, 100, 0);
+	fx_process(&fx, FX_SOURCE, FX_PID);
+	fx_span(&fx, TRACE_TENSOR_READ, 1, TID, 1000, 2000);
+	fx_close_writer(&fx);
+	check_all(&fx, EXIT_OK, EXIT_DATA, "the program ended without ending its session");
+	RUN(&fx, EXIT_DATA, "at most the last 100 ms before the program ended; before that nothing",
+		cmd_summary, fx_path(&fx, "out").s, NULL);
+	CHECK_EQ(run(&fx, &said, cmd_salvage, fx_path(&fx, REC_DIR).s, "-o",
+			 fx_path(&fx, "other").s, NULL),
+		EXIT_OK);
+	CHECK(said && strstr(said, "incomplete: the program ended") && !strstr(said, "recorder"));
+	fx_free(&fx);
+}
+
+TEST("twice: a session and what a recorder has of its process are not counted twice", "[output]")
+{
+	static const struct rec_session session = {.session_id = 1};
+	static const struct rec_header_info own = {
+		.producer = "libnrt", .instance_id = "i-0123", .session = &session};
+	struct fixture a, b;
+
+	REQUIRE(fx_open(&a));
+	REQUIRE(fx_open_bare(&b));
+	fx_header(&b, &own);
+	fx_clock(&b, 200, 0);
+	fx_process(&b, FX_SOURCE, FX_PID);
+	fx_counter(&a, FX_SOURCE, REC_C_SESSIONS, 0, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		struct fixture *fx = i ? &b : &a;
+
+		fx_span(fx, TRACE_TENSOR_READ, 1, TID, 1000, 2000);
+		fx_end(fx);
+		fx_close_writer(fx);
+		RUN(&a, EXIT_OK, "ntrace.pb", cmd_replay, fx_path(fx, REC_DIR).s, "-o",
+			fx_path(&a, "out").s, NULL);
+	}
+	struct scratch_path out = fx_path(&a, "out"), file = fx_path(&a, "out.pf");
+	RUN(&a, EXIT_USAGE, "is what a recorder has of process 4711", cmd_summary, out.s, NULL);
+	RUN(&a, EXIT_USAGE, "together all would count twice", cmd_export, out.s, "-o", file.s,
+		NULL);
+	CHECK(access(file.s, F_OK) < 0);
+	scratch_remove_tree(fx_path(&a, "out/ntrace-i-0123-4711").s);
+	RUN(&a, EXIT_OK, "duration", cmd_summary, out.s, NULL);
+	fx_free(&a);
+	fx_free(&b);
+}
+
 TEST("state: bytes that were skipped stay told when the files were merged", "[output]")
 {
 	struct fixture fx;
