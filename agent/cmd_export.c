@@ -68,8 +68,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {options, parse, "-o FILE DIR|REC",
-	"Writes the trace in DIR (merged files), or that of the recording REC, as a file that "
-	"another "
+	"Writes the trace in DIR (merged files, of a recorder or of inspect sessions), or that of "
+	"the "
+	"recording REC, as a file that another "
 	"program shows.",
 	0, 0, 0};
 

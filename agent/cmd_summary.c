@@ -42,8 +42,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {options, parse, "TRACE",
 	"Shows how long a trace is, what was lost, how busy the cores were and which calls took "
 	"the "
-	"time.  TRACE is a directory that `record` or `replay` wrote, an ntrace.pb, or a "
-	"recording."
+	"time.  TRACE is a directory that `record`, `replay` or an inspect session wrote, an "
+	"ntrace.pb, or a recording."
 	"\vRuns of a core are those of all its physical cores: it is busy while one of them runs, "
 	"and "
 	"has a gap while none does.",

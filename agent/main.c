@@ -14,7 +14,7 @@ static const struct agent_cmd commands[] = {
 	{"record", cmd_record, "run a command and record it, the driver's ioctls and the device"},
 	{"attach", cmd_attach, "record processes that run already"},
 	{"replay", cmd_replay, "merge a recording again"},
-	{"salvage", cmd_salvage, "merge what a killed `record` left behind"},
+	{"salvage", cmd_salvage, "merge what a killed `record` or inspect session left"},
 	{"rec", cmd_rec, "show, verify or cut a recording"},
 	{"summary", cmd_summary, "show a trace in one page"},
 	{"dump", cmd_dump, "print a .pb or .ntff file as JSON lines or as a timeline"},

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/file.h"
@@ -154,6 +155,20 @@ static int take_away(struct comparison *c, enum merge_file which)
 	return !path ? -ENOMEM : unlink(path) < 0 ? -errno : 0;
 }
 
+/* NULL: it is not there, or no file that a merge has written. */
+static FILE *open_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	FILE *f = NULL;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		f = fdopen(fd, "r");
+	if (!f && fd >= 0)
+		(void)close(fd);
+	return f;
+}
+
 /* How many of the set are there. */
 static unsigned open_all(struct comparison *c)
 {
@@ -162,7 +177,7 @@ static unsigned open_all(struct comparison *c)
 	for (unsigned i = 0; i < MERGE_FILES; i++) {
 		_cleanup_free_ char *path = path_in(c->leaf, merge_file_name((enum merge_file)i));
 
-		c->there[i] = path ? fopen(path, "re") : NULL;
+		c->there[i] = path ? open_file(path) : NULL;
 		n += c->there[i] != NULL;
 	}
 	return n;

@@ -361,6 +361,15 @@ NRT_STATUS inspect_dir_open(
 	return status;
 }
 
+int inspect_dir_check(const struct inspect_dir *d)
+{
+	struct stat st;
+
+	if (d->is_null || is_still(d->work, &d->fd))
+		return 0;
+	return lstat(d->work, &st) < 0 ? -ENOENT : -ESTALE;
+}
+
 void inspect_dir_tidy(const struct inspect_dir *d)
 {
 	if (d->is_null)

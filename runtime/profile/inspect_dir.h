@@ -71,6 +71,10 @@ struct inspect_dir {
 NRT_STATUS inspect_dir_open(
 	const char *call, const struct inspect_dir_wish *wish, struct inspect_dir **ret);
 
+/* Before something is written to work by its path: 0 when what has that path is still the session's;
+ * -ENOENT, it is gone; -ESTALE, it was moved, or something else is in its place. */
+int inspect_dir_check(const struct inspect_dir *d);
+
 /* On-fail: moves these files of the scratch directory to path, each said at INFO; without
  * on_fail there is nothing to do.  Names have no '/'.  An existing file is not replaced.  0, or the
  * first -errno, said: the others were tried all the same, and what was not moved stays in the

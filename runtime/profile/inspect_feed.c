@@ -139,7 +139,7 @@ static int put_cost(struct inspect_feed *f)
 	const struct rec_counter cost[] = {
 		{REC_C_AGENT_CPU_NS, 0, thread_cpu_ns() - f->cpu_ns},
 		{REC_C_AGENT_BYTES, 0, rec_writer_bytes(f->rec)},
-		{REC_C_AGENT_FAILED, 0, f->reader && ctl_reader_failed(f->reader)},
+		{REC_C_AGENT_FAILED, 0, f->trouble || (f->reader && ctl_reader_failed(f->reader))},
 	};
 	const uint64_t names_lost = f->reader ? ctl_reader_names_lost(f->reader) : 0;
 	const struct rec_counter names = {REC_C_NAMES_LOST, 0, names_lost};

@@ -105,7 +105,9 @@ static void put_model(struct inspect_files *f, const char *call, const struct mo
 		return;
 	name_model(name, t);
 	path = path_of(f, name);
-	rc = path && make_room(f) ? store_model(t, path) : -ENOMEM;
+	rc = path && make_room(f) ? inspect_dir_check(f->dir) : -ENOMEM;
+	if (rc == 0)
+		rc = store_model(t, path);
 	if (rc < 0) {
 		log_write(LOG_LEVEL_ERROR, TAG, call,
 			"Cannot write the model file %s/%s: %s; profiles of this model have none "
@@ -122,8 +124,10 @@ static void put_profile(
 {
 	_cleanup_free_ char *path = path_of(f, name);
 	uint64_t bytes = 0;
-	int rc = path ? profile_store(p, path, &bytes) : -ENOMEM;
+	int rc = path ? inspect_dir_check(f->dir) : -ENOMEM;
 
+	if (rc == 0)
+		rc = profile_store(p, path, &bytes);
 	if (rc < 0) {
 		(void)profile_say_refused(call, path ? path : name, rc);
 		return;

@@ -157,17 +157,27 @@ static void remove_recording(struct inspect_spool *s)
 		strerror(-rc));
 }
 
+/* Somebody may have moved the directory away, and something else there: that is not touched. */
+static const char *not_there(int rc)
+{
+	return rc == -ENOENT   ? "the directory is gone"
+	       : rc == -ESTALE ? "the directory is not there any more, something else has its name"
+			       : NULL;
+}
+
 static int merge(struct inspect_spool *s)
 {
 	const struct merge_options how = {.leaf = true, .held_bytes = MERGE_BYTES};
 	uint64_t begin = clock_boot().ns;
 	_cleanup_free_ char *text = NULL;
-	struct merge_result m;
-	int rc = merge_recording(s->path, s->dir->work, &how, &m, &text);
+	struct merge_result m = {0};
+	int rc = inspect_dir_check(s->dir);
 
+	if (rc == 0)
+		rc = merge_recording(s->path, s->dir->work, &how, &m, &text);
 	if (rc < 0) {
 		s->outcome.is_kept = true;
-		say_not_merged(s, rc, rc == -ENOENT ? "the directory is gone" : text);
+		say_not_merged(s, rc, not_there(rc) ? not_there(rc) : text);
 	} else if (m.output_count) {
 		s->outcome.events = m.outputs[0].events;
 		s->outcome.samples = m.outputs[0].cpu_samples + m.outputs[0].mem_samples;

@@ -399,6 +399,34 @@ static int nowhere(void *arg)
 
 INSPECT_TEST("inspect: a session to /dev/null writes nothing", nowhere, two_cores)
 
+/* ---- somebody moves things ----------------------------------------------------------------- */
+
+/* What has the directory's name now is not the session's: nothing of it is touched. */
+static int replaced(void *arg)
+{
+	struct place *p = arg;
+	char leaf[PATH_MAX];
+
+	WANT(inspect_enter(p) == 0);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(inspect_begin(device_session), 0);
+	WANT(some_runs(RUNS) == 0);
+	WANT(inspect_leaf(INSPECT_BASE, getpid(), 1, leaf, sizeof(leaf)));
+	WANT(rename(leaf, "moved") == 0 && mkdir("other", 0700) == 0);
+	WANT(mkdir("other/recording", 0700) == 0 && creat("other/recording/x", 0600) >= 0);
+	WANT(symlink("../other", leaf) == 0);
+	WANT_STATUS(lib.nrt_inspect_stop(), NRT_FAILURE);
+	WANT(said(p, "something else has its name"));
+	WANT(scratch_entries("other") == 1 && scratch_entries("other/recording") == 1);
+	WANT(scratch_entries("moved") == 1); /* its recording */
+	WANT(inspect_bytes("moved", "recording/segment-000000.ntrec") > 0);
+	lib.nrt_close();
+	return 0;
+}
+
+INSPECT_TEST("inspect: a directory that was moved away is not looked for under its name", replaced,
+	two_cores)
+
 /* ---- one at a time ------------------------------------------------------------------------ */
 
 static void number_seven(nrt_inspect_config_t *config)

@@ -115,6 +115,14 @@ static int ends_working(void)
 	return 1;
 }
 
+/* By one that comes when no call is under way, nor malloc. */
+static int ends_idle(void)
+{
+	while (pause() < 0)
+		;
+	return 1;
+}
+
 static int ends_stop(void)
 {
 	atomic_store(&page->stage, ENDS_STOPPING);
@@ -149,9 +157,7 @@ static int ends_in_sessions(void)
 static int ends_stop_and_wait(void)
 {
 	(void)ends_stop();
-	while (pause() < 0)
-		;
-	return 1;
+	return ends_idle();
 }
 
 static void note(int number)
@@ -218,12 +224,13 @@ static const struct {
 	{"abort", ends_abort, NULL},
 	{"segv", ends_segv, NULL},
 	{"working", ends_working, NULL},
+	{"idle", ends_idle, NULL},
 	{"stop", ends_stop, NULL},
 	{"stop-wait", ends_stop_and_wait, NULL},
 	{"inside", ends_inside, NULL},
 	{"sessions", ends_in_sessions, NULL},
 	{"told", ends_told, note},
-	{"exit-in-handler", ends_working, exit_in_handler},
+	{"exit-in-handler", ends_idle, exit_in_handler},
 	{"_exit-in-handler", ends_working, end_in_handler},
 	{"atexit", ends_atexit, NULL},
 	{"late", ends_late, NULL},

@@ -72,8 +72,8 @@ typedef struct nrt_inspect_config nrt_inspect_config_t;
 
 typedef enum {
 	NRT_INSPECT_DEVICE_PROFILE_MODE_DISABLED = 0,
-	NRT_INSPECT_DEVICE_PROFILE_MODE_MODEL = 1,   /* a profile per execution */
-	NRT_INSPECT_DEVICE_PROFILE_MODE_SESSION = 2, /* a profile per core */
+	NRT_INSPECT_DEVICE_PROFILE_MODE_MODEL = 1,   /* of each model's first execution on each core */
+	NRT_INSPECT_DEVICE_PROFILE_MODE_SESSION = 2, /* of all that each core does, one per core */
 } nrt_inspect_device_profile_mode_t;
 
 /* Begins an inspection as the NEURON_RT_INSPECT_ variables say. */
