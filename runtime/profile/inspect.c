@@ -112,26 +112,29 @@ static void asked(void *ctx, bool finish)
 			      "salvage` makes from its recording");
 }
 
+/* What cannot be locked in this time is with the thread that is interrupted. */
+static bool lock_filing(void)
+{
+	return lock_within(&filing.lock, (struct boot_ns){clock_boot().ns + FILING_PATIENCE_NS});
+}
+
 /* A file that comes when the spool is gone, by an end that might not wait, is in no list. */
 static int add_file(void *ctx, const char *name, const char *type, uint64_t bytes)
 {
 	int rc = -ENOENT;
 
 	(void)ctx;
-	pthread_mutex_lock(&filing.lock);
+	if (!lock_filing())
+		return -EBUSY;
 	if (filing.spool)
 		rc = inspect_spool_add_file(filing.spool, name, type, bytes);
 	pthread_mutex_unlock(&filing.lock);
 	return rc;
 }
 
-/* What cannot be locked in this time is with the thread that is interrupted. */
 static void set_filing(struct inspect_spool *spool)
 {
-	bool locked =
-		lock_within(&filing.lock, (struct boot_ns){clock_boot().ns + FILING_PATIENCE_NS});
-
-	if (!locked)
+	if (!lock_filing())
 		return;
 	filing.spool = spool;
 	pthread_mutex_unlock(&filing.lock);
