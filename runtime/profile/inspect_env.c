@@ -124,7 +124,7 @@ static NRT_STATUS choose_types(
 	if (!take_names(call, named, true, config))
 		memcpy(type, all, sizeof(all));
 	(void)take_names(call, taken, false, config);
-	if (!memchr(type, true, sizeof(all)))
+	if (!memchr(type, 1, sizeof(all)))
 		log_write(LOG_LEVEL_WARN, TAG, call, TYPES "='%.200s' leaves no event type", list);
 	return NRT_SUCCESS;
 }

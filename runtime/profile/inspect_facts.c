@@ -120,7 +120,7 @@ static void say_activities(
 
 static bool has_core(const struct runtime *r, const bool *nc)
 {
-	return memchr(nc, true, device_logical_count(r->devices)) != NULL;
+	return memchr(nc, 1, device_logical_count(r->devices)) != NULL;
 }
 
 static void say_filters(struct offs *o, const struct runtime *r, const struct nrt_inspect_config *c)
@@ -135,7 +135,7 @@ static void say_filters(struct offs *o, const struct runtime *r, const struct nr
 			"no device profile is recorded");
 	if (*c->types_left_out)
 		add_off(o, types, c->types_left_out);
-	if (!memchr(c->sys_trace.type, true, sizeof(c->sys_trace.type)))
+	if (!memchr(c->sys_trace.type, 1, sizeof(c->sys_trace.type)))
 		add_refused(o, types, "no type of event is selected: none is recorded");
 }
 

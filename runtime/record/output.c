@@ -291,13 +291,11 @@ static int put_piece(void *ctx, const uint8_t *data, size_t size)
 {
 	const struct stored_to *to = ctx;
 
-	put(to->output, to->set, to->which,
-		&(struct pb_buf){.data = (uint8_t *)data, .len = size});
+	put(to->output, to->set, to->which, &(struct pb_buf){.data = (uint8_t *)data, .len = size});
 	return to->set->error;
 }
 
-static void put_stored(
-	struct stored_to *to, const struct stored *from, uint64_t at, uint64_t size)
+static void put_stored(struct stored_to *to, const struct stored *from, uint64_t at, uint64_t size)
 {
 	int rc = to->set->error ? 0 : stored_give(from, at, size, put_piece, to);
 

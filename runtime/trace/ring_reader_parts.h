@@ -53,7 +53,8 @@ struct ctl_reader {
 	uint32_t ring_count;
 	struct ring_view rings[CTL_MAX_RINGS];
 	uint32_t place_count;
-	struct ring_place places[CTL_MAX_RINGS * RING_SEGMENTS + 1]; /* and that of the names; in order */
+	struct ring_place
+		places[CTL_MAX_RINGS * RING_SEGMENTS + 1]; /* and that of the names; in order */
 	struct trace_record batch[RING_BATCH_RECORDS];
 };
 
