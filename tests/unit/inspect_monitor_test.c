@@ -11,11 +11,11 @@
 #include "proto/neuron_trace.pb-c.h"
 #include "runtime/base/kept_fd.h"
 #include "runtime/profile/inspect_config.h"
-#include "runtime/profile/inspect_dir.h"
 #include "runtime/profile/inspect_feed.h"
 #include "runtime/profile/inspect_spool.h"
 #include "runtime/record/stored.h"
 #include "tests/shim/shim.h"
+#include "tests/unit/inspect_spool_dir.h"
 #include "tests/unit/programs.h"
 #include "tests/unit/recording_fixture.h"
 
@@ -154,8 +154,7 @@ static void monitor_open(struct monitor *m, const char *period)
 	memset(m, 0, sizeof(*m));
 	m->got = calloc(1, sizeof(*m->got));
 	REQUIRE(m->got && scratch_make(&m->scratch));
-	m->dir.path = m->dir.work = strdup(m->scratch.dir);
-	m->dir.fd.fd = m->dir.leaf.fd = -1;
+	REQUIRE(spool_dir_open(&m->dir, m->scratch.dir));
 	m->info = (struct inspect_info){.enabled = true,
 		.device_profile = "off",
 		.activities = INSPECT_HOST_MEMORY | INSPECT_CPU_UTIL};
@@ -183,7 +182,7 @@ static bool wait_samples(struct monitor *m, size_t more)
 
 static void monitor_close(struct monitor *m)
 {
-	free(m->dir.path);
+	spool_dir_close(&m->dir);
 	free(m->got);
 	scratch_remove(&m->scratch);
 }

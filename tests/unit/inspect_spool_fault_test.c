@@ -11,13 +11,13 @@
 
 #include "runtime/base/file.h"
 #include "runtime/profile/inspect_config.h"
-#include "runtime/profile/inspect_dir.h"
 #include "runtime/profile/inspect_feed.h"
 #include "runtime/profile/inspect_spool.h"
 #include "runtime/record/header.h"
 #include "runtime/record/merge.h"
 #include "runtime/trace/trace.h"
 #include "tests/shim/shim.h"
+#include "tests/unit/inspect_spool_dir.h"
 #include "tests/unit/programs.h"
 #include "tests/unit/scratch.h"
 
@@ -181,7 +181,7 @@ TEST("inspect spool: allocations that fail", "[.spool_faults]")
 {
 	struct scratch s;
 	struct nrt_sys_trace_config events;
-	struct inspect_dir dir = {.fd = {.fd = -1}, .leaf = {.fd = -1}};
+	struct inspect_dir dir;
 	const struct inspect_info info = {.session_id = 1, .activities = INSPECT_ALL};
 	const struct inspect_spool_wish wish = {.dir = &dir,
 		.events = &events,
@@ -192,7 +192,7 @@ TEST("inspect spool: allocations that fail", "[.spool_faults]")
 	int before = 0;
 
 	REQUIRE(find_faults() && scratch_make(&s));
-	dir.path = dir.work = s.dir;
+	REQUIRE(spool_dir_open(&dir, s.dir));
 	sys_trace_config_defaults(&events);
 	trace_core_touch(0);
 	for (unsigned long n = 1; more && n < MOST_ALLOCATIONS; n++) {
@@ -222,6 +222,7 @@ TEST("inspect spool: allocations that fail", "[.spool_faults]")
 	}
 	CHECK(!more && failed_begin && failed_end);
 	CHECK_EQ(descriptors(), before);
+	spool_dir_close(&dir);
 	scratch_remove(&s);
 }
 

@@ -19,7 +19,6 @@
 
 #include "proto/neuron_trace.pb-c.h"
 #include "runtime/profile/inspect_config.h"
-#include "runtime/profile/inspect_dir.h"
 #include "runtime/profile/inspect_end.h"
 #include "runtime/profile/inspect_spool.h"
 #include "runtime/record/ledger.h"
@@ -27,6 +26,7 @@
 #include "runtime/trace/payload.h"
 #include "runtime/trace/trace.h"
 #include "tests/shim/shim.h"
+#include "tests/unit/inspect_spool_dir.h"
 #include "tests/unit/programs.h"
 #include "tests/unit/scratch.h"
 #include "tests/unit/trace_file.h"
@@ -66,8 +66,6 @@ static bool place_open(struct place *p)
 		return false;
 	p->told = mmap(
 		NULL, sizeof(*p->told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	p->dir.path = p->dir.work = strdup(p->scratch.dir);
-	p->dir.fd.fd = p->dir.leaf.fd = -1;
 	sys_trace_config_defaults(&p->events);
 	p->info = (struct inspect_info){.session_id = 7,
 		.enabled = true,
@@ -87,7 +85,7 @@ static bool place_open(struct place *p)
 		.host_memory = true,
 		.period_ms = 20,
 		.info = &p->info};
-	return p->told != MAP_FAILED && p->dir.path;
+	return p->told != MAP_FAILED && spool_dir_open(&p->dir, p->scratch.dir);
 }
 
 static void place_close(struct place *p)
@@ -96,7 +94,7 @@ static void place_close(struct place *p)
 		ntff__ntrace_info__free_unpacked(p->trace_info, NULL);
 	trace_file_free(&p->trace);
 	munmap(p->told, sizeof(*p->told));
-	free(p->dir.path);
+	spool_dir_close(&p->dir);
 	scratch_remove(&p->scratch);
 }
 

@@ -35,7 +35,7 @@ static int main_tid;
 static unsigned wanted_point;	       /* 0: all */
 static volatile sig_atomic_t counting; /* the main thread is in a call that counts */
 static volatile sig_atomic_t points;
-static _Atomic bool in_signal, in_allocator;
+static _Atomic bool in_signal;
 static _Atomic unsigned handled, wanted_locks, wanted_memory;
 
 /* ---- points ------------------------------------------------------------------------------- */
@@ -103,6 +103,8 @@ extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *p, size_t size);
 extern void __libc_free(void *p);
+
+static _Atomic bool in_allocator;
 
 /* The allocator's lock. */
 static void enter_allocator(void)

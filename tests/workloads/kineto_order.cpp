@@ -22,10 +22,12 @@
 
 using namespace client;
 
-namespace {
+namespace
+{
 
-class Session {
-public:
+class Session
+{
+      public:
 	explicit Session(const std::string &custom)
 	{
 		want(nrt_init(NRT_FRAMEWORK_TYPE_PYTORCH, "2.9", "2.9"), "nrt_init");
@@ -64,7 +66,7 @@ public:
 		config_ = nullptr;
 	}
 
-private:
+      private:
 	nrt_inspect_config_t *config_ = nullptr;
 
 	void activity(const char *name)
@@ -128,8 +130,8 @@ void run(const std::string &custom, int executions, bool early)
 	Job job; /* loaded before the session */
 
 	job.run(0);
-	session.start();
 	want(nrt_inspect_begin_with_options(nullptr), "NULL options record nothing, and");
+	session.start();
 	if (early)
 		session.free_config();
 	for (int i = 0; i < executions; i++)
