@@ -52,7 +52,7 @@ static void unit_name(const struct pft_line *line, char *name, size_t size)
 	if (unit >= FIRST_DMA)
 		snprintf(name, size, "dma%u", unit - FIRST_DMA);
 	else
-		snprintf(name, size, "%s", units[unit]);
+		snprintf(name, size, "%s", units[unit < UNITS ? unit : 0]);
 }
 
 /* The physical core of a unit, whether or not a run was shown on it. */
