@@ -56,7 +56,10 @@ headers() { # package, directory: what it and the packages it needs hold, with i
 		deb=$(fetch "$p") && unpack "$deb" "$tree" './usr/*' || return 1
 	done
 	sed -i "s,/usr/src/,$tree/usr/src/,g" "$tree/usr/src/$1/Makefile" "$tree/usr/src/$1/.kernelvariables"
-	cp "$2/vmlinux" "$tree/usr/src/$1/vmlinux" && ln -sfn "tree/usr/src/$1" "$2/headers"
+	cp "$2/vmlinux" "$tree/usr/src/$1/vmlinux" && ln -sfn "tree/usr/src/$1" "$2/headers" || return 1
+	# Not every package has the program that fills in tables of BTF numbers; our modules have no such table.
+	p=$2/headers/tools/bpf/resolve_btfids/resolve_btfids
+	[ -e "$p" ] || { mkdir -p "$(dirname "$p")" && printf '#!/bin/sh\n' >"$p" && chmod 755 "$p"; }
 }
 
 kernel() { # name, image package, headers package
