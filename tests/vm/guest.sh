@@ -15,7 +15,7 @@ vm_boot() { # kernel directory, work directory, megabytes, seconds, kernel argum
 	vm_base "$1" "$base" || return 1
 	{
 		cat "$base"
-		(cd "$2" && find job | cpio --quiet -o -H newc -R 0:0)
+		(cd "$2" && find job $([ ! -e lib ] || echo lib) | cpio --quiet -o -H newc -R 0:0)
 	} >"$2/initramfs" || return 1
 	timeout -k 5 "$4" nice qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
 		-machine pc,accel=tcg -cpu max,la57=off -smp 2 -m "$3" -kernel "$1/bzImage" -initrd "$2/initramfs" \

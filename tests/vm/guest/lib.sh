@@ -1,0 +1,49 @@
+# What the tests of a guest have: read by the runner before a test's own script.
+
+result() { # pass|fail|skip text: the outcome of the test, which ends here
+	echo "RESULT $*"
+	[ "$1" != fail ]
+	exit
+}
+pass() { result pass "${1:-}"; }
+fail() { result fail "$*"; }
+skip() { result skip "$*"; }
+
+# Everything that a test needs besides what `needs` says.
+need() { command -v "$1" >/dev/null || skip "$1 is missing"; }
+
+# The two files are the same, or the test has failed.
+equal() { # got, wanted, what it is
+	diff "$2" "$1" >/tmp/diff && return
+	sed 's/^/  /' /tmp/diff | head -40
+	fail "$3: not what was expected (< expected, > got)"
+}
+same() { # got, wanted, what it is
+	[ "$1" = "$2" ] || fail "$3: '$1', expected '$2'"
+}
+
+# Until the command succeeds; at most half a minute.
+wait_for() {
+	local end=$(($(cut -d. -f1 /proc/uptime) + 30))
+	until "$@"; do
+		[ "$(cut -d. -f1 /proc/uptime)" -lt $end ] || fail "waited 30 s for: $*"
+		usleep 20000
+	done
+}
+
+# Loads the module: the stand-in of that variant, or the one that the user has given for all of them.
+standin() { # variant, parameters
+	local variant=$1 file
+	shift
+	file=/lib/modules/standin/$variant/neuron.ko
+	if [ -e /lib/modules/given/neuron.ko ]; then
+		[ "$variant" = plain ] || skip "a module that was given has no variant $variant"
+		file=/lib/modules/given/neuron.ko
+		set --
+	fi
+	insmod "$file" "$@" || fail "cannot load $file $*"
+}
+module_is_given() { [ -e /lib/modules/given/neuron.ko ]; }
+
+# The outcome line of `ntrace dump` and friends in a recording directory.
+traces() { find "$1" -name ntrace.pb; }
