@@ -30,7 +30,8 @@ random.trust_cpu=on no_timer_check tsc=reliable apparmor=0 audit=0 cryptomgr.not
 
 # The base is made anew when a program or a script in it is newer.
 vm_base() { # kernel directory, output
-	[ -s "$2" ] && [ -z "$(find tests/vm/guest tests/vm/initramfs.sh "$BUILD/bin" "$BUILD/lib" "$1/ready" -newer "$2" 2>/dev/null)" ] ||
+	[ -s "$2" ] && [ -z "$(find tests/vm/guest tests/vm/initramfs.sh "$BUILD/bin" "$BUILD/lib" \
+		"$BUILD/vm/programs" "$BUILD/workloads/inference" "$1/ready" -newer "$2" 2>/dev/null)" ] ||
 		BUILD=$BUILD bash tests/vm/initramfs.sh "$1" "$2"
 }
 

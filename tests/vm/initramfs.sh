@@ -11,7 +11,7 @@ ln -s /lib "$root/usr/lib" && chmod 1777 "$root/tmp"
 
 programs() { # what is there of it
 	local p
-	for p in "$BUILD"/bin/ntrace "$BUILD"/bin/ntrace-vdev "$BUILD"/workloads/inference "$BUILD"/workloads/bring_up; do
+	for p in "$BUILD"/bin/ntrace "$BUILD"/bin/ntrace-vdev "$BUILD"/workloads/inference "$BUILD"/vm/programs/*; do
 		[ ! -x "$p" ] || echo "$p"
 	done
 	for p in setpriv capsh unshare bpftool; do
@@ -24,6 +24,10 @@ for p in $(programs); do
 		mkdir -p "$root/$(dirname "$l")"
 		[ -e "$root/$l" ] || cp -L "$l" "$root/$l" || exit 1
 	done
+done
+# Threads that are cancelled need it, and no program names it.
+for l in /lib/x86_64-linux-gnu/libgcc_s.so.1 /usr/lib/x86_64-linux-gnu/libgcc_s.so.1; do
+	[ ! -e $l ] || { mkdir -p "$root/lib" && cp -L $l "$root/lib/"; }
 done
 # A workload finds the library beside itself, in ../lib.
 [ ! -e "$BUILD/lib/libnrt.so.1" ] || cp -L "$BUILD/lib/libnrt.so.1" "$root/lib/" || exit 1

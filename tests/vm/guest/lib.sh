@@ -45,5 +45,28 @@ standin() { # variant, parameters
 }
 module_is_given() { [ -e /lib/modules/given/neuron.ko ]; }
 
-# The outcome line of `ntrace dump` and friends in a recording directory.
-traces() { find "$1" -name ntrace.pb; }
+# The driver calls of a recording in order: name and attributes.  Without the polling of the device's clock, whose
+# number depends on the time.
+driver_calls() { # directory of the recording
+	cat "$1"/*_pid_*/ntrace.pb >/dev/null || return
+	for f in "$1"/*_pid_*/ntrace.pb; do
+		ntrace dump "$f" | grep '_STOP"' | grep -v '"hint":"BAR_READ"' |
+			sed -n 's/.*"hint":"\([^"]*\)".*"attributes":{\(.*"request":.*\)},"phase".*/\1 \2/p'
+	done
+}
+
+# A directory that stands for a device: its file is an ordinary one, so that a call costs as little as can be.
+plain_device() { # -> sets NTRACE_DEVICE_ROOT
+	mkdir -p root/dev && : >root/dev/neuron0
+	export NTRACE_DEVICE_ROOT=$PWD/root
+}
+
+# A number from the ledger of a recording; 0 when it has no such row.
+ledger() { # recording, source, name
+	ntrace rec info "$1" | awk -v s="$2" -v n="$3" '$2 == s && $3 == n { v = $4 } END { print v + 0 }'
+}
+# Sum over the CPUs of the BPF counter of that number, from the map itself.
+bpf_counter() { # number as in enum nev_counter
+	bpftool map dump name cpus |
+		awk -v n="$1" '/"counters":/ { sub(/.*\[/, ""); split($0, v, /[],]/); sum += v[n + 1] } END { print sum + 0 }'
+}
