@@ -5,11 +5,11 @@
 #            test's directory; it ends by printing `RESULT pass|fail|skip text`
 #   expect   what it must print before that (left out: not compared)
 #   needs    words: fuse module standin standin-<variant>     (left out: nothing)
-#   boot     lines: `cmdline ...`, `memory MB`, `timeout SECONDS`, `kernels NAME...`, `full` (not in the short run)
+#   boot     lines: `cmdline ...`, `memory MB`, `timeout SECONDS`, `kernels NAME...`, `long`
 #   host     bash script that is run here before; $OUT is a directory whose files the guest sees in $T
 # Tests that boot alike run in one boot.  tests/vm/deny: those that are not run on a kernel, with the reason.
 # Usage: BUILD=build tests/vm/run.sh [test...]
-#   VM_KERNELS='6.1 6.12'   only these   VM_FULL=1   also the long ones   VM_STRICT=1   what is missing is a failure
+#   VM_KERNELS='6.1 6.12'   only these   VM_TEST_SIZE=short|long   only these   VM_STRICT=1   what is missing is a failure
 #   NEURON_KO=path          this module in place of the stand-in, on the kernel that it was built for
 # Leaves the consoles in $BUILD/vm/run/.  Ends with `N passed, N failed, N skipped`.
 cd "$(dirname "$0")/../.." || exit 3
@@ -44,7 +44,7 @@ setting() { # test, word, default
 	v=$(sed -n "s/^$2 *//p" "tests/vm/$1/boot" 2>/dev/null | head -1)
 	echo "${v:-$3}"
 }
-full_only() { grep -qx full "tests/vm/$1/boot" 2>/dev/null; }
+size_of() { if grep -qx long "tests/vm/$1/boot" 2>/dev/null; then echo long; else echo short; fi; }
 denied() { # test, kernel -> the reason
 	local k t reason
 	while read -r k t reason; do
@@ -178,7 +178,7 @@ tests_on() { # kernel name, kernel directory
 tests=()
 for t in ${*:-$(all_tests)}; do
 	[ -e "tests/vm/$t/run" ] || { echo "vm: no test named $t; there are: $(all_tests | tr '\n' ' ')" >&2; exit 2; }
-	[ $# -gt 0 ] || [ -n "${VM_FULL:-}" ] || ! full_only "$t" || continue
+	[ $# -gt 0 ] || [ "${VM_TEST_SIZE:-$(size_of "$t")}" = "$(size_of "$t")" ] || continue
 	tests+=("$t")
 done
 lacks=$(vm_missing | tr '\n' ' ')
