@@ -1,3 +1,4 @@
+#!/bin/bash
 # Functions for the scripts of tests/vm, to be read with `.` at the top of the tree.
 
 vm_missing() { # prints what this machine lacks for guests; false if nothing
@@ -11,7 +12,7 @@ vm_missing() { # prints what this machine lacks for guests; false if nothing
 # Boots once.  The job is WORK/job, which the guest sees as /job; leaves WORK/console and WORK/result.
 # False if the machine did not switch itself off in time.
 vm_boot() { # kernel directory, work directory, megabytes, seconds, kernel arguments
-	local base=$BUILD/vm/base-$(basename "$1").cpio
+	local base=$BUILD/vm/base-${1##*/}.cpio
 	vm_base "$1" "$base" || return 1
 	{
 		cat "$base"
