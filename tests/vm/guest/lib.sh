@@ -1,4 +1,3 @@
-#!/bin/sh
 # What the tests of a guest have: read by the runner before a test's own script.
 
 result() { # pass|fail|skip text: the outcome of the test, which ends here
