@@ -9,7 +9,7 @@
  *
  * A record is exactly as long as its class: nev_ioctl carries `nargs` argument values behind its
  * fixed part, and nargs is one of 0, 2, 4, 6 (the classes).  The meaning of the values is the row
- * of vmlinux/ioctl_table.def with the same request number.
+ * of vmlinux/ioctl_table.def with the same request number.  nev_dma has no arguments.
  */
 #ifndef NTRACE_BPF_NEURON_EVENT_H
 #define NTRACE_BPF_NEURON_EVENT_H
@@ -26,6 +26,33 @@
 enum nev_type {
 	NEV_IOCTL_DONE = 1,  /* written by BPF when the call returns */
 	NEV_IOCTL_START = 2, /* written by the reader: the call has been open for long */
+	/* struct nev_dma, all written by BPF: */
+	NEV_DMA_START = 3,
+	NEV_DMA_STOP = 4,
+	NEV_DMA_POINT = 5,
+};
+
+/* What the driver does on its DMA path.  Those up to NEV_DMA_DOORBELL have a start and a stop where both
+ * ends are hooked; the others, and any whose end the active hooks do not show, are points. */
+enum nev_dma_kind {
+	NEV_DMA_TRANSFER = 1, /* one whole copy */
+	NEV_DMA_MEMSET,
+	NEV_DMA_ZEROCOPY,
+	NEV_DMA_ASYNC,	    /* from its submit to the return of the wait for it */
+	NEV_DMA_DOORBELL,   /* of the driver's own rings; the stop is completion or timeout */
+	NEV_DMA_USER,	    /* doorbell of a ring that user space fills: the driver sees no end */
+	NEV_DMA_ACK,	    /* user space says how many descriptors (rx) are done */
+	NEV_DMA_QUEUE_INIT, /* tx, rx: sizes */
+	NEV_DMA_QUEUE_RELEASE,
+	NEV_DMA_KIND_END,
+};
+
+enum nev_dma_flags {
+	NEV_DMA_F_TO_DEVICE = 1,
+	NEV_DMA_F_FROM_DEVICE = 2,
+	NEV_DMA_F_SRC_HOST = 4,
+	NEV_DMA_F_DST_HOST = 8,
+	NEV_DMA_F_KTHREAD = 16, /* a thread of the driver did it; tgid and tid are the owner's */
 };
 
 enum nev_flags {
@@ -58,6 +85,28 @@ struct nev_ioctl {
 	__u16 flags;   /* enum nev_flags */
 	__u32 fd;
 	__u64 args[]; /* nargs values, in the table's order */
+};
+
+#define NEV_DMA_UNKNOWN 0xffffu /* device, engine, queue */
+
+/* Every field is of the moment of hdr.time_ns; hdr.nargs is 0. */
+struct nev_dma {
+	struct nev_hdr hdr;
+	__u64 call_ns; /* start_ns of the driver call that was open on this thread; 0: none */
+	__u32 tgid;    /* initial pid namespace */
+	__u32 tid;
+	__u64 bytes; /* 0: unknown */
+	/* Start and stop share it.  Of doorbells and user rings: counted per (device, engine, queue) from
+	 * 1; of whole transfers: per thread.  0: unknown. */
+	__u32 sequence;
+	__s32 result; /* of a stop or a point: 0, -errno; -1 is a timeout before 2.30 */
+	__u16 device; /* N of neuronN */
+	__u16 engine;
+	__u16 queue;
+	__u8 kind;  /* enum nev_dma_kind */
+	__u8 flags; /* enum nev_dma_flags */
+	__u32 tx;   /* descriptors */
+	__u32 rx;
 };
 
 /* Map `inflight`, key: tid.  What is known of a call between entry and exit. */
@@ -108,6 +157,10 @@ enum nev_counter {
 	 * kept out of `inflight` although it had room. */
 	NEV_C_LOST_EXIT,
 	NEV_C_UNTRACKED, /* children the process filter had no room for: they are not seen */
+	/* The DMA path: made = done + lost. */
+	NEV_C_DMA_MADE,		  /* records that were due */
+	NEV_C_DMA_DONE,		  /* submitted */
+	NEV_C_DMA_LOST_RING_FULL, /* bpf_ringbuf_reserve failed */
 	NEV_C_MAX,
 };
 
@@ -121,7 +174,7 @@ struct nev_cpu {
 	__u64 entering_ns;
 	__u64 seq; /* records that were due, made or not; its low 32 bits go into nev_hdr */
 	__u8 arg[NEV_ARG_BYTES + 8]; /* scratch: the head of an argument structure */
-	__u64 pad[6];
+	__u64 pad[3];
 };
 
 /* Map `walk`, mapped by the reader: the answer of the program that walks `inflight`. */
@@ -137,6 +190,7 @@ struct nev_walk {
 #ifndef __bpf__
 static_assert(sizeof(struct nev_hdr) == 16, "nev_hdr");
 static_assert(sizeof(struct nev_ioctl) == 56, "nev_ioctl");
+static_assert(sizeof(struct nev_dma) == 64, "nev_dma");
 static_assert(sizeof(struct nev_inflight) == 80, "nev_inflight");
 static_assert(sizeof(struct nev_file_key) == 16, "nev_file_key");
 static_assert(sizeof(struct nev_request) == 28, "nev_request");

@@ -50,6 +50,20 @@ static const struct member members[] = {
 	MEMBER(nev_ioctl, flags),
 	MEMBER(nev_ioctl, fd),
 	TAIL(nev_ioctl, args),
+	MEMBER(nev_dma, hdr),
+	MEMBER(nev_dma, call_ns),
+	MEMBER(nev_dma, tgid),
+	MEMBER(nev_dma, tid),
+	MEMBER(nev_dma, bytes),
+	MEMBER(nev_dma, sequence),
+	MEMBER(nev_dma, result),
+	MEMBER(nev_dma, device),
+	MEMBER(nev_dma, engine),
+	MEMBER(nev_dma, queue),
+	MEMBER(nev_dma, kind),
+	MEMBER(nev_dma, flags),
+	MEMBER(nev_dma, tx),
+	MEMBER(nev_dma, rx),
 	MEMBER(nev_inflight, start_ns),
 	MEMBER(nev_inflight, tgid),
 	MEMBER(nev_inflight, tid),
@@ -151,7 +165,7 @@ TEST("layout: BPF and C agree on every shared structure", "[bpf]")
 		CHECK_EQ(listed(name), btf_vlen(t));
 		structs++;
 	}
-	CHECK_EQ(structs, 8);
+	CHECK_EQ(structs, 9);
 	bpf_object__close(obj);
 }
 
