@@ -94,7 +94,7 @@ int enter_ioctl(struct trace_event_raw_sys_enter *ctx)
 SEC("tracepoint/syscalls/sys_exit_ioctl")
 int exit_ioctl(struct trace_event_raw_sys_exit *ctx)
 {
-	leave((__u32)bpf_get_current_pid_tgid(), ctx->ret);
+	leave((__u32)bpf_get_current_pid_tgid(), ctx->ret, NEV_VIA_SYSCALL);
 	return 0;
 }
 
@@ -103,12 +103,12 @@ int exit_ioctl(struct trace_event_raw_sys_exit *ctx)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(follow_fork, struct task_struct *parent, struct task_struct *child)
 {
-	__u32 tgid = parent->tgid, new_tgid = child->tgid, one = 1;
+	__u32 tgid = parent->tgid, new_tgid = child->tgid, lives = NEV_TRACKED_LIVES;
 	struct nev_cpu *cpu;
 
 	if (tgid == new_tgid || !bpf_map_lookup_elem(&tracked, &tgid))
 		return 0;
-	if (!bpf_map_update_elem(&tracked, &new_tgid, &one, BPF_ANY))
+	if (!bpf_map_update_elem(&tracked, &new_tgid, &lives, BPF_ANY))
 		return 0;
 	cpu = this_cpu();
 	if (cpu)
@@ -119,14 +119,29 @@ int BPF_PROG(follow_fork, struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(follow_exit, struct task_struct *task)
 {
-	__u32 tgid = task->tgid, tid = task->pid;
+	__u32 tgid = task->tgid, tid = task->pid, ends = NEV_TRACKED_ENDS;
 	struct nev_cpu *cpu = this_cpu();
 
 	if (cpu)
 		forget_stale(tid, cpu);
 	/* The last thread of the process: the others have all begun to exit and make no more calls.
-	 * When two find themselves last, the second finds nothing to delete. */
+	 * Their files are closed later. */
 	if (task->signal->live.counter == 0 && bpf_map_lookup_elem(&tracked, &tgid))
+		(void)bpf_map_update_elem(&tracked, &tgid, &ends, BPF_EXIST);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(follow_free, struct task_struct *task)
+{
+	__u32 tgid = task->tgid, tid = task->pid;
+	const __u32 *state;
+
+	if (tgid != tid)
+		return 0;
+	state = bpf_map_lookup_elem(&tracked, &tgid);
+	/* Not a process that has the number since. */
+	if (state && *state == NEV_TRACKED_ENDS)
 		(void)bpf_map_delete_elem(&tracked, &tgid);
 	return 0;
 }
@@ -149,6 +164,8 @@ static long visit(void *map, const __u32 *tid, struct nev_inflight *in, void *ct
 	if (!w)
 		return 1;
 	w->open++;
+	if (in->via < NEV_VIA_MAX)
+		w->open_via[in->via]++;
 	if (in->announced)
 		return 0;
 	n = w->found_count;
@@ -177,6 +194,8 @@ int walk_inflight(void *ctx)
 		return -1;
 	w->oldest_ns = ~0ull;
 	w->open = 0;
+	for (int i = 0; i < NEV_VIA_MAX; i++)
+		w->open_via[i] = 0;
 	w->found_count = 0;
 	return bpf_for_each_map_elem(&inflight, visit, NULL, 0) < 0 ? -1 : 0;
 }

@@ -14,6 +14,21 @@
 
 #include "bpf/maps.h"
 
+/* Does the table have the number (_IOC_NR) of the request, with the driver's letter? */
+static __always_inline bool is_known_number(__u32 request)
+{
+	return (request >> 8 & 0xff) == 'N' &&
+	       known_numbers[request >> 6 & 3] >> (request & 63) & 1;
+}
+
+/* The head of an argument structure has been read: the value at an offset of it.  The scratch is 8
+ * bytes longer than any offset says: 8 are loaded. */
+static __always_inline __u64 arg_word(const struct nev_cpu *cpu, __u32 offset)
+{
+	barrier_var(offset);
+	return *(const __u64 *)&cpu->arg[offset & (NEV_ARG_BYTES - 1)];
+}
+
 /* Fills in->args by the row of the request; a structure that cannot be read leaves them 0.  Its head
  * is read at once, and the fields are cut out of the copy: a read of user memory costs more than all the
  * rest of this. */
@@ -23,7 +38,8 @@ static __always_inline void read_args(struct nev_cpu *cpu, struct nev_inflight *
 	__u32 span;
 
 	if (!row) {
-		in->flags = NEV_F_UNKNOWN;
+		in->flags |= is_known_number(in->request) ? NEV_F_UNKNOWN | NEV_F_OTHER_SIZE
+							  : NEV_F_UNKNOWN;
 		return;
 	}
 	in->nargs = row->nargs;
@@ -31,22 +47,22 @@ static __always_inline void read_args(struct nev_cpu *cpu, struct nev_inflight *
 	if (!span)
 		return;
 	if (span > NEV_ARG_BYTES || bpf_probe_read_user(cpu->arg, span, arg)) {
-		in->flags = NEV_F_ARG_FAULT;
+		in->flags |= NEV_F_ARG_FAULT;
 		cpu->counters[NEV_C_ARG_FAULT]++;
 		return;
 	}
 #pragma unroll
 	for (int i = 0; i < NEV_MAX_ARGS; i++) {
-		__u32 width = row->args[i].width, offset = row->args[i].offset;
+		__u32 width = row->args[i].width;
 		__u32 unused_bits = 64 - 8 * width;
-		__u64 value;
 
 		if (!width)
 			break; /* the end of the list */
-		/* The scratch is 8 bytes longer than any offset says: load 8, keep `width`. */
-		barrier_var(offset);
-		value = *(__u64 *)&cpu->arg[offset & (NEV_ARG_BYTES - 1)];
-		in->args[i] = value << unused_bits >> unused_bits;
+		in->args[i] = arg_word(cpu, row->args[i].offset) << unused_bits >> unused_bits;
+	}
+	if (row->out) {
+		in->out = arg_word(cpu, row->out);
+		in->out_index = row->out_index;
 	}
 }
 
@@ -61,7 +77,8 @@ static __always_inline void enter(struct nev_cpu *cpu, struct nev_inflight *in, 
 {
 	long error;
 
-	read_args(cpu, in, arg);
+	if (in->request >= NEV_OP_END)
+		read_args(cpu, in, arg);
 	error = bpf_map_update_elem(&inflight, &in->tid, in, BPF_NOEXIST);
 	if (error == -17 /* EEXIST */) {
 		forget_stale(in->tid, cpu);
@@ -86,6 +103,17 @@ static __always_inline void enter_other(__u32 tid)
 		forget_stale(tid, cpu);
 }
 
+/* Two levels of hooks watch this call, and the other one has it already.  A call that one level alone
+ * sees meets another's entry only when a return was missed: the request tells, unless the thread makes
+ * the same one again. */
+static __always_inline bool is_taken(const struct nev_inflight *in)
+{
+	const struct nev_inflight *open = bpf_map_lookup_elem(&inflight, &in->tid);
+
+	return open && open->via != in->via && open->request == in->request &&
+	       open->device == in->device;
+}
+
 /* Puts a call into `inflight`: times it, reads what it asks for.  `in` says who calls what. */
 static __always_inline void begin(struct nev_inflight *in, const void *arg)
 {
@@ -93,6 +121,8 @@ static __always_inline void begin(struct nev_inflight *in, const void *arg)
 
 	if (!cpu)
 		return; /* cannot be: there is one per possible CPU */
+	if (cpu->overlap && is_taken(in))
+		return;
 	store(cpu->entering_ns, 1);
 	in->start_ns = bpf_ktime_get_boot_ns();
 	store(cpu->entering_ns, in->start_ns);
@@ -133,17 +163,32 @@ static __always_inline void emit(
 	store(cpu->counters[NEV_C_DONE], cpu->counters[NEV_C_DONE] + 1);
 }
 
-/* The call of this thread has returned. */
-static __always_inline void leave(__u32 tid, __s32 result)
+/* Reads what the driver has written behind a user pointer.  The page was just written to, so that it is
+ * there but for rare cases; then the value stays 0 and unsaid. */
+static __always_inline void read_out(struct nev_inflight *in)
 {
-	const struct nev_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
+	__u32 i = in->out_index;
+	__u64 value;
+
+	if (i >= NEV_MAX_ARGS || bpf_probe_read_user(&value, sizeof(value), (const void *)in->out))
+		return;
+	in->args[i] = value;
+	in->flags |= NEV_F_HANDLE_OUT;
+}
+
+/* The call of this thread has returned, seen by a hook of this kind. */
+static __always_inline void leave(__u32 tid, __s32 result, enum nev_via via)
+{
+	struct nev_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
 	struct nev_cpu *cpu;
 
-	if (!in)
+	if (!in || in->via != via)
 		return;
 	cpu = this_cpu();
 	if (!cpu)
 		return;
+	if (in->out && result == 0)
+		read_out(in);
 	if (in->nargs == 0)
 		emit(cpu, in, result, 0);
 	else if (in->nargs == 2)

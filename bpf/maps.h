@@ -15,6 +15,8 @@
 
 /* Set by the loader before the programs are verified. */
 const volatile bool all_processes = false;
+/* A bit per number (_IOC_NR) that the request table has. */
+const volatile __u64 known_numbers[4] = {};
 
 /* Sizes that stand as 1, and that of the ring, are set by the loader. */
 struct {
@@ -39,8 +41,8 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
-	__type(key, __u32); /* tgid */
-	__type(value, __u32);
+	__type(key, __u32);   /* tgid */
+	__type(value, __u32); /* enum nev_tracked */
 } tracked SEC(".maps");
 
 struct {

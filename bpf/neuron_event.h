@@ -87,6 +87,14 @@ struct nev_ioctl {
 	__u64 args[]; /* nargs values, in the table's order */
 };
 
+/* Requests of the driver's other file operations. */
+enum nev_op {
+#define FILE_OP(id, number, name, ...) NEV_OP_##id = (number),
+#include "vmlinux/file_ops.def"
+#undef FILE_OP
+	NEV_OP_END = 16, /* no command of the driver is below */
+};
+
 #define NEV_DMA_UNKNOWN 0xffffu /* device, engine, queue */
 
 /* Every field is of the moment of hdr.time_ns; hdr.nargs is 0. */
@@ -109,6 +117,22 @@ struct nev_dma {
 	__u32 rx;
 };
 
+/* Which hook saw a call enter; the same kind sees it return. */
+enum nev_via {
+	NEV_VIA_SYSCALL,
+	NEV_VIA_KPROBE,
+	NEV_VIA_FENTRY,
+	NEV_VIA_MAX,
+};
+
+#define NEV_FD_UNKNOWN 0xffffffffu /* hooks inside of the driver do not know it */
+
+/* Map `tracked`, key: tgid.  A process that has exited still closes its files. */
+enum nev_tracked {
+	NEV_TRACKED_LIVES = 1,
+	NEV_TRACKED_ENDS = 2,
+};
+
 /* Map `inflight`, key: tid.  What is known of a call between entry and exit. */
 struct nev_inflight {
 	__u64 start_ns;
@@ -120,7 +144,9 @@ struct nev_inflight {
 	__u16 flags;
 	__u8 nargs;
 	__u8 announced; /* a NEV_IOCTL_START was made of it */
-	__u8 pad[2];
+	__u8 via;	/* enum nev_via */
+	__u8 out_index; /* which of args lies at `out` */
+	__u64 out;	/* user address that is read at the return; 0: none */
 	__u64 args[NEV_MAX_ARGS];
 };
 
@@ -142,6 +168,8 @@ struct nev_arg_field {
 struct nev_request {
 	__u16 nargs; /* class: 0, 2, 4, 6; unused fields have width 0 and give 0 */
 	__u16 span;  /* bytes up to the end of the last field; 0 if there is none */
+	__u16 out;   /* where the user pointer to the value of args[out_index] lies; 0: nowhere */
+	__u16 out_index;
 	struct nev_arg_field args[NEV_MAX_ARGS];
 };
 
@@ -174,7 +202,10 @@ struct nev_cpu {
 	__u64 entering_ns;
 	__u64 seq; /* records that were due, made or not; its low 32 bits go into nev_hdr */
 	__u8 arg[NEV_ARG_BYTES + 8]; /* scratch: the head of an argument structure */
-	__u64 pad[3];
+	/* Set by the reader while two levels of hooks watch the same calls: the second looks whether
+	 * the first has it. */
+	__u64 overlap;
+	__u64 pad[2];
 };
 
 /* Map `walk`, mapped by the reader: the answer of the program that walks `inflight`. */
@@ -184,6 +215,8 @@ struct nev_walk {
 	__u64 oldest_ns;   /* start of the oldest entry that is not announced; all ones: none */
 	__u32 open;	   /* entries seen */
 	__u32 found_count; /* of found[]; when it is full the rest stays for the next walk */
+	__u32 open_via[NEV_VIA_MAX];
+	__u32 pad;
 	struct nev_inflight found[NEV_WALK_MAX];
 };
 
@@ -191,11 +224,11 @@ struct nev_walk {
 static_assert(sizeof(struct nev_hdr) == 16, "nev_hdr");
 static_assert(sizeof(struct nev_ioctl) == 56, "nev_ioctl");
 static_assert(sizeof(struct nev_dma) == 64, "nev_dma");
-static_assert(sizeof(struct nev_inflight) == 80, "nev_inflight");
+static_assert(sizeof(struct nev_inflight) == 88, "nev_inflight");
 static_assert(sizeof(struct nev_file_key) == 16, "nev_file_key");
-static_assert(sizeof(struct nev_request) == 28, "nev_request");
+static_assert(sizeof(struct nev_request) == 32, "nev_request");
 static_assert(sizeof(struct nev_cpu) == 192, "nev_cpu");
-static_assert(sizeof(struct nev_walk) == 24 + NEV_WALK_MAX * 80, "nev_walk");
+static_assert(sizeof(struct nev_walk) == 40 + NEV_WALK_MAX * 88, "nev_walk");
 #endif
 
 #endif

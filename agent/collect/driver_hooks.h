@@ -55,6 +55,8 @@ int driver_hooks_open(const struct driver_hooks_options *options, struct driver_
 	char *why, size_t why_size);
 void driver_hooks_close(struct driver_hooks *h);
 
+/* Has the module come, gone or changed since hooks were put on? */
+bool driver_hooks_changed(const struct driver_hooks *h);
 /* To be called once per drain: has the module come, gone or changed?  1: yes, and hooks, ladder and
  * generation are new; 0: no; -errno. */
 int driver_hooks_follow(struct driver_hooks *h);

@@ -45,5 +45,7 @@ void driver_module_btf_free(struct btf *kernel, struct btf *module);
 
 /* Number of arguments of a function of the module by its BTF; -ENOENT. */
 int driver_module_nargs(const struct btf *module, const char *function);
+/* The same of a tracepoint of the module. */
+int driver_module_tracepoint_nargs(const struct btf *module, const char *tracepoint);
 
 #endif
