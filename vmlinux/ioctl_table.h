@@ -10,9 +10,13 @@
 #ifndef NTRACE_VMLINUX_IOCTL_TABLE_H
 #define NTRACE_VMLINUX_IOCTL_TABLE_H
 
+#ifdef __KERNEL__ /* the driver of the tests */
+#include <linux/types.h>
+#else
 #include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
+#endif
 
 #define IOCTL_MAX_FIELDS 6
 
