@@ -88,6 +88,7 @@ REPLAYS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%) # each fuzz target over files
 LIBFUZZ := $(FUZZERS:%=$(BUILD)/tests/libfuzzer/%)
 WORK_CXX  := $(wildcard tests/workloads/*.cpp)
 CXX_WORKS := $(WORK_CXX:tests/workloads/%.cpp=$(BUILD)/workloads/%)
+VM_PROGRAMS := $(patsubst tests/vm/programs/%.c,$(BUILD)/vm/programs/%,$(wildcard tests/vm/programs/*.c))
 WORKS   := $(WORK_SRC:tests/workloads/%.c=$(BUILD)/workloads/%) $(CXX_WORKS)
 # In a build with a sanitizer the program under test is such a twin itself.
 TWINS   := $(if $(SANITIZE),,$(foreach t,O0 O3 sanitized,$(BUILD)/twin/$(t)/bin/ntrace))
@@ -98,7 +99,7 @@ PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: help setup all demo test test-unit test-cli lint asan tsan fuzz fuzz-programs \
+.PHONY: help setup all demo test test-unit test-cli test-vm lint asan tsan fuzz fuzz-programs \
 	bench bench-trace bench-merge bench-export install clean test-programs FORCE
 
 help:
@@ -107,6 +108,7 @@ help:
 	@echo '  make all      libnrt.so.1, ntrace, ntrace-vdev'
 	@echo '  make demo     record a workload on a virtual device and show the result (root)'
 	@echo '  make test     all tests that this machine and user can run'
+	@echo '  make test-vm  the tests in virtual machines; VM_TESTS="a b" only these, NEURON_KO=path this driver'
 	@echo '  make lint     formatting, include rules, static analysis'
 	@echo '  make asan     the tests under AddressSanitizer and UBSan'
 	@echo '  make tsan     the tests under ThreadSanitizer'
@@ -131,6 +133,10 @@ test-programs: $(UNIT) $(PROGRAMS) $(WORKS) $(REPLAYS) $(FAULTS)
 
 test: test-programs $(TWINS)
 	$(Q)BUILD=$(BUILD) TWINS='$(TWINS)' sh tests/run.sh $(SUITES)
+
+# Kernels and QEMU come from the packages of .ci/packages-vm.
+test-vm: all $(BUILD)/workloads/inference $(VM_PROGRAMS)
+	$(Q)BUILD=$(BUILD) NEURON_KO=$(NEURON_KO) bash tests/vm/run.sh $(VM_TESTS)
 
 # The same program built in other ways, for the replay tests.
 $(BUILD)/twin/%/bin/ntrace: FORCE
@@ -309,6 +315,11 @@ $(BUILD)/workloads/%: $(BUILD)/obj/tests/workloads/%.o $(LIBNRT) $(BUILD)/lib/li
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CC) -o $@ $< $(LDFLAGS_ALL) -L$(BUILD)/lib -lnrt \
 		-Wl,-rpath,'$$ORIGIN/../lib'
+
+# For guests of QEMU: they have no libraries to find.
+$(BUILD)/vm/programs/%: tests/vm/programs/%.c $(wildcard tests/vm/programs/*.h vmlinux/*.h vmlinux/*.def)
+	$(call say,CC)
+	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 $(OPT) $(WARN) -D_GNU_SOURCE -I. -static -pthread -o $@ $<
 
 # The public headers, and the library, as C++ has them.
 $(CXX_WORKS): $(BUILD)/workloads/%: tests/workloads/%.cpp $(wildcard runtime/include/nrt/*.h) \

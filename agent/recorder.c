@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/collect/driver_hooks.h"
 #include "agent/output/report.h"
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
@@ -28,6 +29,11 @@ static uint32_t parse_count(struct argp_state *state, const char *name, const ch
 	if (errno || *end || end == text || *text == '-' || v == 0 || v > UINT32_MAX)
 		argp_error(state, "--%s: '%s' is not a number from 1 to 4294967295", name, text);
 	return (uint32_t)v;
+}
+
+static bool hooks_level_known(const char *text)
+{
+	return strcmp(text, "auto") == 0 || hook_level_of(text) != HOOK_LEVELS;
 }
 
 error_t recorder_parse(int key, char *arg, struct argp_state *state, struct recorder *r)
@@ -49,6 +55,14 @@ error_t recorder_parse(int key, char *arg, struct argp_state *state, struct reco
 		if (report_kernel_events(arg, &r->merge.kernel_events) < 0)
 			argp_error(
 				state, "--kernel-events: '%s' is none of hint, extended, off", arg);
+		return 0;
+	case RECORDER_HOOKS:
+		if (!hooks_level_known(arg))
+			argp_error(state,
+				"--hooks: '%s' is none of auto, fentry, kprobe, tracepoint, "
+				"syscall",
+				arg);
+		r->capture.hooks = arg;
 		return 0;
 	case RECORDER_KERNEL_RING:
 		r->capture.kernel_ring_bytes = parse_count(state, "kernel-ring", arg);
@@ -100,6 +114,8 @@ int recorder_open(struct recorder *r, const char *device_root)
 		return -ENAMETOOLONG;
 	}
 	r->capture.out_dir = r->dir = out;
+	if (!r->capture.hooks)
+		r->capture.hooks = getenv("NTRACE_HOOKS");
 	r->capture.device_root = device_root && *device_root ? device_root : NULL;
 	return 0;
 }

@@ -24,6 +24,7 @@ enum {
 	RECORDER_KERNEL_EVENTS,
 	RECORDER_KERNEL_RING,
 	RECORDER_RING,
+	RECORDER_HOOKS,
 	RECORDER_OPTIONS_END, /* the command's own are numbered from here on */
 };
 
@@ -33,6 +34,10 @@ enum {
 		"Directory for all output (default: output, then output_2, ...)", 0},              \
 		{"kernel-events", RECORDER_KERNEL_EVENTS, "MODE", 0,                               \
 			"How kernel spans are written: hint (default), extended or off", 0},       \
+		{"hooks", RECORDER_HOOKS, "LEVEL", 0,                                              \
+			"Where to hook: auto (default; the best there is), fentry, kprobe, "       \
+			"tracepoint or syscall",                                                   \
+			0},                                                                        \
 		{"kernel-ring", RECORDER_KERNEL_RING, "BYTES", 0,                                  \
 			"Size of the BPF ring buffer, a power of two (default 4194304)", 0},       \
 		{"ring", RECORDER_RING, "RECORDS", 0,                                              \

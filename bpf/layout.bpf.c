@@ -12,6 +12,7 @@
 
 struct nev_hdr layout_hdr;
 struct nev_ioctl layout_ioctl;
+struct nev_dma layout_dma;
 struct nev_inflight layout_inflight;
 struct nev_file_key layout_file_key;
 struct nev_arg_field layout_arg_field;

@@ -9,7 +9,7 @@
  *
  * A record is exactly as long as its class: nev_ioctl carries `nargs` argument values behind its
  * fixed part, and nargs is one of 0, 2, 4, 6 (the classes).  The meaning of the values is the row
- * of vmlinux/ioctl_table.def with the same request number.
+ * of vmlinux/ioctl_table.def with the same request number.  nev_dma has no arguments.
  */
 #ifndef NTRACE_BPF_NEURON_EVENT_H
 #define NTRACE_BPF_NEURON_EVENT_H
@@ -26,11 +26,42 @@
 enum nev_type {
 	NEV_IOCTL_DONE = 1,  /* written by BPF when the call returns */
 	NEV_IOCTL_START = 2, /* written by the reader: the call has been open for long */
+	/* struct nev_dma, all written by BPF: */
+	NEV_DMA_START = 3,
+	NEV_DMA_STOP = 4,
+	NEV_DMA_POINT = 5,
+};
+
+/* What the driver does on its DMA path.  Those up to NEV_DMA_DOORBELL have a start and a stop where both
+ * ends are hooked; the others, and any whose end the active hooks do not show, are points. */
+enum nev_dma_kind {
+	NEV_DMA_TRANSFER = 1, /* one whole copy */
+	NEV_DMA_MEMSET,
+	NEV_DMA_ZEROCOPY,
+	NEV_DMA_ASYNC,	    /* from its submit to the return of the wait for it */
+	NEV_DMA_DOORBELL,   /* of the driver's own rings; the stop is completion or timeout */
+	NEV_DMA_USER,	    /* doorbell of a ring that user space fills: the driver sees no end */
+	NEV_DMA_ACK,	    /* user space says how many descriptors (rx) are done */
+	NEV_DMA_QUEUE_INIT, /* tx, rx: sizes */
+	NEV_DMA_QUEUE_RELEASE,
+	NEV_DMA_KIND_END,
+};
+
+enum nev_dma_flags {
+	NEV_DMA_F_TO_DEVICE = 1,
+	NEV_DMA_F_FROM_DEVICE = 2,
+	NEV_DMA_F_SRC_HOST = 4,
+	NEV_DMA_F_DST_HOST = 8,
+	NEV_DMA_F_KTHREAD = 16, /* a thread of the driver did it; tgid and tid are the owner's */
 };
 
 enum nev_flags {
-	NEV_F_ARG_FAULT = 1, /* the argument structure could not be read; args are 0 */
-	NEV_F_UNKNOWN = 2,   /* the request has no row in the table; no args */
+	NEV_F_ARG_FAULT = 1,   /* the argument structure could not be read; args are 0 */
+	NEV_F_UNKNOWN = 2,     /* the request has no row in the table; no args */
+	NEV_F_QUERY = 4,       /* on a handle that was opened write-only */
+	NEV_F_WORK = 8,	       /* on any other handle; neither: the level of hooks does not tell */
+	NEV_F_OTHER_SIZE = 16, /* UNKNOWN, but the table has its number with another size */
+	NEV_F_HANDLE_OUT = 32, /* the last field was read at the return: the allocated handle */
 };
 
 /* Head of every record.  seq counts records of one CPU from 0; a gap is a loss. */
@@ -56,6 +87,52 @@ struct nev_ioctl {
 	__u64 args[]; /* nargs values, in the table's order */
 };
 
+/* Requests of the driver's other file operations. */
+enum nev_op {
+#define FILE_OP(id, number, name, ...) NEV_OP_##id = (number),
+#include "vmlinux/file_ops.def"
+#undef FILE_OP
+	NEV_OP_END = 16, /* no command of the driver is below */
+};
+
+#define NEV_DMA_UNKNOWN 0xffffu /* device, engine, queue */
+
+/* Every field is of the moment of hdr.time_ns; hdr.nargs is 0. */
+struct nev_dma {
+	struct nev_hdr hdr;
+	__u64 call_ns; /* start_ns of the driver call that was open on this thread; 0: none */
+	__u32 tgid;    /* initial pid namespace */
+	__u32 tid;
+	__u64 bytes; /* 0: unknown */
+	/* Start and stop share it.  Of doorbells and user rings: counted per (device, engine, queue) from
+	 * 1; of whole transfers: per thread.  0: unknown. */
+	__u32 sequence;
+	__s32 result; /* of a stop or a point: 0, -errno; -1 is a timeout before 2.30 */
+	__u16 device; /* N of neuronN */
+	__u16 engine;
+	__u16 queue;
+	__u8 kind;  /* enum nev_dma_kind */
+	__u8 flags; /* enum nev_dma_flags */
+	__u32 tx;   /* descriptors */
+	__u32 rx;
+};
+
+/* Which hook saw a call enter; the same kind sees it return. */
+enum nev_via {
+	NEV_VIA_SYSCALL,
+	NEV_VIA_KPROBE,
+	NEV_VIA_FENTRY,
+	NEV_VIA_MAX,
+};
+
+#define NEV_FD_UNKNOWN 0xffffffffu /* hooks inside of the driver do not know it */
+
+/* Map `tracked`, key: tgid.  A process that has exited still closes its files. */
+enum nev_tracked {
+	NEV_TRACKED_LIVES = 1,
+	NEV_TRACKED_ENDS = 2,
+};
+
 /* Map `inflight`, key: tid.  What is known of a call between entry and exit. */
 struct nev_inflight {
 	__u64 start_ns;
@@ -67,7 +144,9 @@ struct nev_inflight {
 	__u16 flags;
 	__u8 nargs;
 	__u8 announced; /* a NEV_IOCTL_START was made of it */
-	__u8 pad[2];
+	__u8 via;	/* enum nev_via */
+	__u8 out_index; /* which of args lies at `out` */
+	__u64 out;	/* user address that is read at the return; 0: none */
 	__u64 args[NEV_MAX_ARGS];
 };
 
@@ -89,6 +168,8 @@ struct nev_arg_field {
 struct nev_request {
 	__u16 nargs; /* class: 0, 2, 4, 6; unused fields have width 0 and give 0 */
 	__u16 span;  /* bytes up to the end of the last field; 0 if there is none */
+	__u16 out;   /* where the user pointer to the value of args[out_index] lies; 0: nowhere */
+	__u16 out_index;
 	struct nev_arg_field args[NEV_MAX_ARGS];
 };
 
@@ -104,6 +185,10 @@ enum nev_counter {
 	 * kept out of `inflight` although it had room. */
 	NEV_C_LOST_EXIT,
 	NEV_C_UNTRACKED, /* children the process filter had no room for: they are not seen */
+	/* The DMA path: made = done + lost. */
+	NEV_C_DMA_MADE,		  /* records that were due */
+	NEV_C_DMA_DONE,		  /* submitted */
+	NEV_C_DMA_LOST_RING_FULL, /* bpf_ringbuf_reserve failed */
 	NEV_C_MAX,
 };
 
@@ -117,7 +202,10 @@ struct nev_cpu {
 	__u64 entering_ns;
 	__u64 seq; /* records that were due, made or not; its low 32 bits go into nev_hdr */
 	__u8 arg[NEV_ARG_BYTES + 8]; /* scratch: the head of an argument structure */
-	__u64 pad[6];
+	/* Set by the reader while two levels of hooks watch the same calls: the second looks whether
+	 * the first has it. */
+	__u64 overlap;
+	__u64 pad[2];
 };
 
 /* Map `walk`, mapped by the reader: the answer of the program that walks `inflight`. */
@@ -127,17 +215,20 @@ struct nev_walk {
 	__u64 oldest_ns;   /* start of the oldest entry that is not announced; all ones: none */
 	__u32 open;	   /* entries seen */
 	__u32 found_count; /* of found[]; when it is full the rest stays for the next walk */
+	__u32 open_via[NEV_VIA_MAX];
+	__u32 pad;
 	struct nev_inflight found[NEV_WALK_MAX];
 };
 
 #ifndef __bpf__
 static_assert(sizeof(struct nev_hdr) == 16, "nev_hdr");
 static_assert(sizeof(struct nev_ioctl) == 56, "nev_ioctl");
-static_assert(sizeof(struct nev_inflight) == 80, "nev_inflight");
+static_assert(sizeof(struct nev_dma) == 64, "nev_dma");
+static_assert(sizeof(struct nev_inflight) == 88, "nev_inflight");
 static_assert(sizeof(struct nev_file_key) == 16, "nev_file_key");
-static_assert(sizeof(struct nev_request) == 28, "nev_request");
+static_assert(sizeof(struct nev_request) == 32, "nev_request");
 static_assert(sizeof(struct nev_cpu) == 192, "nev_cpu");
-static_assert(sizeof(struct nev_walk) == 24 + NEV_WALK_MAX * 80, "nev_walk");
+static_assert(sizeof(struct nev_walk) == 40 + NEV_WALK_MAX * 88, "nev_walk");
 #endif
 
 #endif

@@ -10,7 +10,8 @@
 #include <string.h>
 
 /* clang-format off */
-#define F(role, offset, width) {IOCTL_ROLE_##role, width, offset}
+#define F(role, offset, width) {IOCTL_ROLE_##role, width, offset, false}
+#define OUT(role, offset, width) {IOCTL_ROLE_##role, width, offset, true}
 #define NO_FIELDS {0}
 /* clang-format on */
 
@@ -19,6 +20,12 @@ const struct ioctl_row ioctl_rows[] = {
 	{#name, cmd, arg_size, flags, drivers, {__VA_ARGS__}},
 #include "vmlinux/ioctl_table.def"
 #undef IOCTL
+};
+
+static const struct ioctl_row file_op_rows[] = {
+#define FILE_OP(id, number, name, ...) [number] = {name, number, 0, 0, "2.24,2.30", {__VA_ARGS__}},
+#include "vmlinux/file_ops.def"
+#undef FILE_OP
 };
 
 /* Position of each row in the array. */
@@ -45,9 +52,29 @@ const struct ioctl_row *ioctl_row_find(uint32_t cmd)
 		return &ioctl_rows[ROW_##name];
 #include "vmlinux/ioctl_table.def"
 #undef IOCTL
+#define FILE_OP(id, number, ...) \
+	case number:             \
+		return &file_op_rows[number];
+#include "vmlinux/file_ops.def"
+#undef FILE_OP
 	default:
 		return NULL;
 	}
+}
+
+const struct ioctl_row *ioctl_row_of_number(uint32_t cmd)
+{
+	for (size_t i = 0; i < ioctl_row_count; i++)
+		if ((ioctl_rows[i].cmd & 0xffff) == (cmd & 0xffff) && ioctl_rows[i].cmd != cmd)
+			return &ioctl_rows[i];
+	return NULL;
+}
+
+void ioctl_numbers(uint64_t ret[4])
+{
+	memset(ret, 0, 4 * sizeof(*ret));
+	for (size_t i = 0; i < ioctl_row_count; i++)
+		ret[ioctl_rows[i].cmd >> 6 & 3] |= 1ull << (ioctl_rows[i].cmd & 63);
 }
 
 bool ioctl_row_in_driver(const struct ioctl_row *row, const char *driver)

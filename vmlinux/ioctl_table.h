@@ -10,9 +10,13 @@
 #ifndef NTRACE_VMLINUX_IOCTL_TABLE_H
 #define NTRACE_VMLINUX_IOCTL_TABLE_H
 
+#ifdef __KERNEL__ /* the driver of the tests */
+#include <linux/types.h>
+#else
 #include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
+#endif
 
 #define IOCTL_MAX_FIELDS 6
 
@@ -29,6 +33,9 @@ struct ioctl_field {
 	uint8_t role;	 /* enum ioctl_role; NONE ends the list */
 	uint8_t width;	 /* bytes: 1, 2, 4, 8 */
 	uint16_t offset; /* into the argument structure */
+	/* The value is not there but where a user pointer of 8 bytes at `offset` leads, once the call has
+	 * returned 0.  At most one, the last. */
+	bool is_out;
 };
 
 enum ioctl_flags {
@@ -59,8 +66,14 @@ enum {
 extern const struct ioctl_row ioctl_rows[];
 extern const size_t ioctl_row_count;
 
-/* The row of a full command number, or NULL. */
+/* The row of a full command number, or of one of file_ops.def; NULL: neither. */
 const struct ioctl_row *ioctl_row_find(uint32_t cmd);
+
+/* The first row with the same number (_IOC_NR) but another command, whatever its size; NULL: none. */
+const struct ioctl_row *ioctl_row_of_number(uint32_t cmd);
+
+/* A bit per number (_IOC_NR) that a row has. */
+void ioctl_numbers(uint64_t ret[4]);
 
 /* Whether a driver has the request, "2.24" or "2.30". */
 bool ioctl_row_in_driver(const struct ioctl_row *row, const char *driver);

@@ -11,8 +11,13 @@
 #ifndef NTRACE_VMLINUX_NEURON_ARGS_H
 #define NTRACE_VMLINUX_NEURON_ARGS_H
 
+#ifdef __KERNEL__ /* the driver of the tests */
+#include <linux/build_bug.h>
+#include <linux/types.h>
+#else
 #include <assert.h>
 #include <stdint.h>
+#endif
 
 /* MEM_ALLOC */
 struct neuron_mem_alloc {
@@ -79,6 +84,41 @@ struct neuron_mem_copy64 {
 };
 #define NEURON_MEM_COPY64_DEPRECATED_BYTES 40u
 
+/* MEM_COPY_ASYNC, MEM_COPY_ASYNC64: a handle is one of enum neuron_wait_handle. */
+struct neuron_mem_copy_async {
+	uint64_t src_mem_handle;
+	uint64_t dst_mem_handle;
+	uint32_t size;
+	uint32_t src_offset;
+	uint32_t dst_offset;
+	uint32_t pad;
+	uint64_t host_prefetch_addr;
+	uint32_t pwait_handle; /* an earlier copy that this one waits for */
+	uint32_t wait_handle;  /* out */
+};
+struct neuron_mem_copy_async64 {
+	uint64_t src_mem_handle;
+	uint64_t dst_mem_handle;
+	uint64_t size;
+	uint64_t src_offset;
+	uint64_t dst_offset;
+	uint64_t host_prefetch_addr;
+	uint32_t pwait_handle;
+	uint32_t wait_handle;
+};
+struct neuron_mem_copy_async_wait {
+	uint64_t src_mem_handle;
+	uint64_t dst_mem_handle;
+	uint32_t pwait_handle;
+	uint32_t pad;
+};
+enum neuron_wait_handle {
+	NEURON_WAIT_NONE = -1,
+	NEURON_WAIT_SYNC = 0,
+	NEURON_WAIT_ASYNC1 = 1,
+	NEURON_WAIT_ASYNC2 = 2
+};
+
 struct neuron_mem_buf_copy {
 	uint64_t mem_handle;
 	uint64_t buffer; /* void * */
@@ -110,6 +150,29 @@ struct neuron_memset64 {
 	uint32_t value;
 	uint32_t pad;
 	uint64_t size;
+};
+
+struct neuron_program_engine {
+	uint64_t dst;	 /* device address */
+	uint64_t buffer; /* void * */
+	uint32_t size;
+	uint32_t offset;
+};
+struct neuron_program_engine_nc {
+	uint32_t nc_id;
+	uint32_t pad;
+	uint64_t dst;
+	uint64_t buffer;
+	uint32_t size;
+	uint32_t offset;
+};
+struct neuron_program_engine_nc64 {
+	uint32_t nc_id;
+	uint32_t pad;
+	uint64_t dst;
+	uint64_t buffer;
+	uint64_t size;
+	uint64_t offset;
 };
 
 struct neuron_mem_get_pa {
@@ -175,6 +238,30 @@ struct neuron_dma_queue_init {
 	uint32_t pad;
 };
 
+struct neuron_dma_queue_init_batch {
+	uint32_t count;
+	uint32_t pad;
+	struct neuron_dma_queue_init entries[256];
+};
+
+struct neuron_dma_copy_descriptors {
+	uint64_t mem_handle; /* the ring's memory */
+	uint64_t buffer;     /* void * */
+	uint32_t num_descs;
+	uint32_t offset;
+	uint32_t queue_type; /* 0 tx, 1 rx, 2 completion */
+	uint32_t pad;
+};
+struct neuron_dma_copy_descriptors64 {
+	uint64_t mem_handle;
+	uint64_t buffer;
+	uint32_t num_descs;
+	uint32_t pad0;
+	uint64_t offset;
+	uint32_t queue_type;
+	uint32_t pad1;
+};
+
 struct neuron_dma_queue_release {
 	uint32_t eng_id;
 	uint32_t qid;
@@ -211,6 +298,13 @@ struct neuron_dma_queue_state {
 	uint64_t completion_base_addr;
 	uint32_t completion_head;
 	uint32_t pad1;
+};
+
+/* SEMAPHORE_..., EVENT_... */
+struct neuron_semaphore {
+	uint32_t nc_id;
+	uint32_t index;
+	uint32_t value;
 };
 
 struct neuron_notifications_init_v1 {
@@ -454,6 +548,12 @@ NEURON_ARG_SIZE(mem_alloc_v2, 40);
 NEURON_ARG_SIZE(mem_alloc_v2mt, 64);
 NEURON_ARG_SIZE(mem_copy, 32);
 NEURON_ARG_SIZE(mem_copy64, 56);
+NEURON_ARG_SIZE(mem_copy_async, 48);
+NEURON_ARG_SIZE(mem_copy_async64, 56);
+NEURON_ARG_SIZE(mem_copy_async_wait, 24);
+NEURON_ARG_SIZE(program_engine, 24);
+NEURON_ARG_SIZE(program_engine_nc, 32);
+NEURON_ARG_SIZE(program_engine_nc64, 40);
 NEURON_ARG_SIZE(mem_buf_copy, 32);
 NEURON_ARG_SIZE(mem_buf_copy64, 40);
 NEURON_ARG_SIZE(memset, 24);
@@ -462,6 +562,9 @@ NEURON_ARG_SIZE(mem_get_info, 24);
 NEURON_ARG_SIZE(mem_get_extended_info, 48);
 NEURON_ARG_SIZE(bar_rw, 32);
 NEURON_ARG_SIZE(dma_queue_init, 48);
+NEURON_ARG_SIZE(dma_queue_init_batch, 12296);
+NEURON_ARG_SIZE(dma_copy_descriptors, 32);
+NEURON_ARG_SIZE(dma_copy_descriptors64, 40);
 NEURON_ARG_SIZE(dma_queue_get_state, 24);
 NEURON_ARG_SIZE(dma_queue_state, 48);
 NEURON_ARG_SIZE(notifications_init_v1, 24);

@@ -39,6 +39,7 @@ enum bpf_map_type {
 enum {
 	BPF_ANY = 0,
 	BPF_NOEXIST = 1,
+	BPF_EXIST = 2,
 };
 
 enum {
@@ -50,6 +51,10 @@ enum {
 };
 
 /* ---- kernel ------------------------------------------------------------------------------- */
+
+#define O_WRONLY 1
+#define PAGE_SHIFT 12	    /* x86-64 */
+#define MINOR_MASK 0xfffffu /* of a dev_t as the kernel has it */
 
 #define S_IFMT 0170000
 #define S_IFCHR 0020000
@@ -74,6 +79,13 @@ struct inode {
 /* f_inode is there from 3.9 to 6.18 at least; where it sits has changed often. */
 struct file {
 	struct inode *f_inode;
+	unsigned int f_flags;
+	void *private_data;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end;
+	unsigned long vm_pgoff; /* pages into the file */
 };
 
 struct fdtable {
@@ -94,6 +106,13 @@ struct task_struct {
 	int tgid; /* user space says pid */
 	struct files_struct *files;
 	struct signal_struct *signal;
+};
+
+/* Registers at a kprobe. */
+struct pt_regs {
+	unsigned long di, si, dx, cx, r8, r9; /* arguments */
+	unsigned long ax;		      /* of a kretprobe: the result */
+	unsigned long sp; /* of a kprobe: the return address, then more arguments */
 };
 
 /* Arguments of the per-call tracepoints syscalls/sys_enter_* and sys_exit_*. */

@@ -53,6 +53,14 @@ static int keep_line(enum libbpf_print_level level, const char *format, va_list 
 	return 0;
 }
 
+bool bpf_is_locked_down(void)
+{
+	char line[128];
+
+	return file_read_line(BPF_LOCKDOWN, line, sizeof(line)) == 0 &&
+		strstr(line, "[confidentiality]");
+}
+
 void bpf_log_capture(void)
 {
 	log_line[0] = '\0';

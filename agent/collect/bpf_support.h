@@ -26,6 +26,10 @@ struct bpf_program;
  * tracefs is mounted; its files are root's in any case. */
 #define BPF_PRIVILEGES "CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH"
 
+#define BPF_LOCKDOWN "/sys/kernel/security/lockdown"
+/* Does the kernel's lockdown keep BPF programs from reading its memory?  False also where that cannot be read. */
+bool bpf_is_locked_down(void);
+
 /* From now on libbpf's warnings go into a buffer of the calling thread and nowhere else.  Empties
  * the buffer. */
 void bpf_log_capture(void);

@@ -149,6 +149,9 @@ static int drain(struct capture *c)
 	if (n < 0)
 		return (int)n;
 	c->drained += (uint64_t)n;
+	n = ioctl_hooks_follow(c->hooks);
+	if (n < 0)
+		return (int)n;
 	n = ioctl_hooks_drain(c->hooks, on_kernel, c, &c->kernel_watermark);
 	if (n < 0)
 		return (int)n;

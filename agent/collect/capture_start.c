@@ -126,8 +126,9 @@ static bool has_rings(const struct capture *c)
 
 int capture_open_hooks(struct capture *c)
 {
-	struct ioctl_hooks_options ho = {
-		.ring_bytes = c->o->kernel_ring_bytes, .all_processes = c->o->all_processes};
+	struct ioctl_hooks_options ho = {.ring_bytes = c->o->kernel_ring_bytes,
+		.all_processes = c->o->all_processes,
+		.level = c->o->hooks};
 	int rc = ioctl_hooks_open(&ho, &c->hooks, c->ret->why, sizeof(c->ret->why));
 
 	/* Rings can be read without them, but not a wish fulfilled that makes no sense. */

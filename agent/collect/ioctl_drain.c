@@ -102,7 +102,7 @@ static bool none_open(const struct ioctl_hooks *h)
 	return in == out;
 }
 
-static int walk(const struct ioctl_hooks *h, uint64_t before_ns)
+int ioctl_hooks_walk(const struct ioctl_hooks *h, uint64_t before_ns)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 	int r;
@@ -150,7 +150,7 @@ static long drain_open(struct ioctl_hooks *h, uint64_t now, uint64_t *oldest_ns,
 
 	if (none_open(h))
 		return 0;
-	r = walk(h, now - OPEN_LONG_NS);
+	r = ioctl_hooks_walk(h, now - OPEN_LONG_NS);
 	if (r)
 		return r;
 	if (h->walk->oldest_ns < *oldest_ns)
@@ -209,16 +209,15 @@ long ioctl_hooks_drain(
 	return started + done;
 }
 
-/* Detaches the hooks above `keep`, waits until they run nowhere any more, drains. */
-static int stop_above(struct ioctl_hooks *h, unsigned keep, ioctl_hooks_fn on_batch, void *ctx,
+/* Detaches hooks, waits until they run nowhere any more, drains. */
+static int stop(struct ioctl_hooks *h, bool all, ioctl_hooks_fn on_batch, void *ctx,
 	uint64_t *ret_watermark)
 {
-	long n = 0;
+	bool on = h->filter_count;
+	long n;
 
-	if (h->link_count > keep) {
-		ioctl_hooks_detach(h, keep);
-		n = bpf_programs_wait();
-	}
+	ioctl_hooks_detach(h, all);
+	n = on ? bpf_programs_wait() : 0;
 	n = n ? n : ioctl_hooks_drain(h, on_batch, ctx, ret_watermark);
 	return n < 0 ? (int)n : 0;
 }
@@ -226,10 +225,9 @@ static int stop_above(struct ioctl_hooks *h, unsigned keep, ioctl_hooks_fn on_ba
 int ioctl_hooks_stop(
 	struct ioctl_hooks *h, ioctl_hooks_fn on_batch, void *ctx, uint64_t *ret_watermark)
 {
-	unsigned all_but_entry = h->link_count ? h->link_count - 1 : 0;
-	int r = stop_above(h, all_but_entry, on_batch, ctx, ret_watermark);
+	int r = stop(h, false, on_batch, ctx, ret_watermark);
 
-	return r ? r : stop_above(h, 0, on_batch, ctx, ret_watermark);
+	return r ? r : stop(h, true, on_batch, ctx, ret_watermark);
 }
 
 uint64_t ioctl_hooks_left(const struct ioctl_hooks *h)
@@ -242,7 +240,7 @@ uint64_t ioctl_hooks_left(const struct ioctl_hooks *h)
 int ioctl_hooks_counters(const struct ioctl_hooks *h, uint64_t ret[NEV_C_MAX], uint64_t *ret_open,
 	uint64_t *ret_received)
 {
-	int r = h->skel ? walk(h, 0) : 0;
+	int r = h->skel ? ioctl_hooks_walk(h, 0) : 0;
 
 	if (r)
 		return r;
@@ -270,5 +268,5 @@ uint64_t ioctl_hooks_missed(const struct ioctl_hooks *h)
 		if (bpf_obj_get_info_by_fd(bpf_program__fd(progs[i]), &info, &size) == 0)
 			missed += info.recursion_misses;
 	}
-	return missed;
+	return missed + (h->driver ? driver_hooks_missed(h->driver) : 0);
 }

@@ -22,7 +22,6 @@
 
 #include "agent/collect/host.h"
 #include "bpf/ioctl.skel.h"
-#include "runtime/base/errno_name.h"
 #include "runtime/base/file.h"
 #include "vmlinux/ioctl_table.h"
 
@@ -87,8 +86,14 @@ static int refused(int error, const char *what, char *why, size_t why_size)
 			what);
 		return -EPERM;
 	}
-	explain(why, why_size, "%s failed: %s%s%s", what, strerror(-error), *last ? ": " : "",
-		last);
+	if (bpf_is_locked_down())
+		explain(why, why_size,
+			"%s failed: the kernel is locked down (mode confidentiality of " BPF_LOCKDOWN
+			"), and BPF programs may not read its memory",
+			what);
+	else
+		explain(why, why_size, "%s failed: %s%s%s", what, strerror(-error),
+			*last ? ": " : "", last);
 	return error;
 }
 
@@ -100,6 +105,7 @@ static int size_maps(struct ioctl_hooks *h, const struct ioctl_hooks_options *o)
 		return r;
 	h->cpu_count = (unsigned)r;
 	h->skel->rodata->all_processes = o->all_processes;
+	ioctl_numbers((uint64_t *)(void *)h->skel->rodata->known_numbers);
 	r = bpf_map__set_max_entries(
 		h->skel->maps.ring, o->ring_bytes ? o->ring_bytes : RING_DEFAULT);
 	r = r ? r
@@ -107,7 +113,8 @@ static int size_maps(struct ioctl_hooks *h, const struct ioctl_hooks_options *o)
 			o->inflight_limit ? o->inflight_limit : INFLIGHT_DEFAULT);
 	r = r ? r : bpf_map__set_max_entries(h->skel->maps.requests, (uint32_t)ioctl_row_count);
 	r = r ? r : bpf_map__set_max_entries(h->skel->maps.cpus, h->cpu_count);
-	return r ? r : bpf_program__set_autoload(h->skel->progs.follow_fork, !o->all_processes);
+	r = r ? r : bpf_program__set_autoload(h->skel->progs.follow_fork, !o->all_processes);
+	return r ? r : bpf_program__set_autoload(h->skel->progs.follow_free, !o->all_processes);
 }
 
 static int fill_requests(struct ioctl_hooks *h)
@@ -119,10 +126,16 @@ static int fill_requests(struct ioctl_hooks *h)
 		int r;
 
 		for (unsigned f = 0; f < fields; f++) {
-			unsigned end = row->fields[f].offset + row->fields[f].width;
+			const struct ioctl_field *x = &row->fields[f];
+			unsigned end = x->offset + (x->is_out ? 8u : x->width);
 
-			q.args[f].offset = row->fields[f].offset;
-			q.args[f].width = row->fields[f].width;
+			if (x->is_out) {
+				q.out = x->offset;
+				q.out_index = (uint16_t)f;
+			} else {
+				q.args[f].offset = x->offset;
+				q.args[f].width = x->width;
+			}
 			if (end > q.span)
 				q.span = (uint16_t)end;
 		}
@@ -150,64 +163,8 @@ static int map_memory(struct ioctl_hooks *h)
 	return h->walk ? 0 : -errno;
 }
 
-static int attached(struct ioctl_hooks *h, struct bpf_link *link, const char *name)
-{
-	int r = (int)libbpf_get_error(link);
-
-	if (r)
-		return r;
-	h->names[h->link_count] = name;
-	h->links[h->link_count++] = link;
-	return 0;
-}
-
-static int attach_syscall(struct ioctl_hooks *h, int tracefs, struct bpf_program *prog,
-	const char *event, const char *name)
-{
-	struct bpf_link *link;
-	int r = tracepoint_attach(tracefs, "syscalls", event, prog, &link);
-
-	return r ? r : attached(h, link, name);
-}
-
-/* A step that all hooks of a family have taken. */
-static void reached(struct ioctl_hooks *h, const char *family, const char *step)
-{
-	h->ladder[h->step_count++] = (struct rec_ladder_step){family, step, "reached"};
-}
-
-/* The filter first and the entry last: what enters will also be seen to return. */
-static int attach_all(struct ioctl_hooks *h, bool all_processes, const char **ret_what)
-{
-	_cleanup_close_ int tracefs = tracefs_open(NULL);
-	int r = 0;
-
-	*ret_what = "reaching the kernel's tracepoints (tracefs)";
-	if (tracefs < 0)
-		return tracefs;
-	*ret_what = "attaching to sched_process_exit";
-	r = attached(
-		h, bpf_program__attach(h->skel->progs.follow_exit), "tp_btf:sched_process_exit");
-	if (!r && !all_processes) {
-		*ret_what = "attaching to sched_process_fork";
-		r = attached(h, bpf_program__attach(h->skel->progs.follow_fork),
-			"tp_btf:sched_process_fork");
-	}
-	if (r)
-		return r;
-	reached(h, "process", "tp_btf");
-	*ret_what = "attaching to the ioctl system call (CONFIG_FTRACE_SYSCALLS)";
-	r = attach_syscall(h, tracefs, h->skel->progs.exit_ioctl, "sys_exit_ioctl",
-		"tracepoint:syscalls:sys_exit_ioctl");
-	r = r ? r
-	      : attach_syscall(h, tracefs, h->skel->progs.enter_ioctl, "sys_enter_ioctl",
-			"tracepoint:syscalls:sys_enter_ioctl");
-	if (!r)
-		reached(h, "ioctl", "tracepoint");
-	return r;
-}
-
-static int load(struct ioctl_hooks *h, const struct ioctl_hooks_options *o, const char **ret_what)
+static int load(struct ioctl_hooks *h, const struct ioctl_hooks_options *o, const char **ret_what,
+	char *why, size_t why_size)
 {
 	int r;
 
@@ -225,7 +182,7 @@ static int load(struct ioctl_hooks *h, const struct ioctl_hooks_options *o, cons
 	*ret_what = "setting the BPF maps up";
 	r = fill_requests(h);
 	r = r ? r : map_memory(h);
-	return r ? r : attach_all(h, o->all_processes, ret_what);
+	return r ? r : ioctl_hooks_attach(h, o, ret_what, why, why_size);
 }
 
 int ioctl_hooks_open(const struct ioctl_hooks_options *options, struct ioctl_hooks **ret, char *why,
@@ -243,9 +200,11 @@ int ioctl_hooks_open(const struct ioctl_hooks_options *options, struct ioctl_hoo
 		return -ENOMEM;
 	}
 	bpf_log_capture();
-	r = load(h, options, &what);
+	h->all_processes = options->all_processes;
+	r = load(h, options, &what, why, why_size);
 	if (r) {
-		r = refused(r, what, why, why_size);
+		/* NULL: why is there already. */
+		r = what ? refused(r, what, why, why_size) : r;
 		ioctl_hooks_close(h);
 		return r;
 	}
@@ -256,27 +215,20 @@ int ioctl_hooks_open(const struct ioctl_hooks_options *options, struct ioctl_hoo
 int ioctl_hooks_open_none(int error, struct ioctl_hooks **ret)
 {
 	struct ioctl_hooks *h = calloc(1, sizeof(*h));
-	const char *name = errno_name(-error);
 
 	if (!h)
 		return -ENOMEM;
-	h->ladder[0] = (struct rec_ladder_step){"process", "tp_btf", name ? name : "failed"};
-	h->ladder[1] = (struct rec_ladder_step){"ioctl", "tracepoint", name ? name : "failed"};
+	ioctl_hooks_list_none(h, error);
 	*ret = h;
 	return 0;
-}
-
-void ioctl_hooks_detach(struct ioctl_hooks *h, unsigned keep)
-{
-	while (h->link_count > keep)
-		bpf_link__destroy(h->links[--h->link_count]);
 }
 
 void ioctl_hooks_close(struct ioctl_hooks *h)
 {
 	if (!h)
 		return;
-	ioctl_hooks_detach(h, 0);
+	ioctl_hooks_detach(h, true);
+	driver_hooks_close(h->driver);
 	bpf_ring_close(&h->ring);
 	if (h->cpus)
 		munmap(h->cpus, h->cpus_bytes);
@@ -284,6 +236,16 @@ void ioctl_hooks_close(struct ioctl_hooks *h)
 		munmap(h->walk, h->walk_bytes);
 	ioctl_bpf__destroy(h->skel);
 	free(h);
+}
+
+uint32_t ioctl_hooks_generation(const struct ioctl_hooks *h)
+{
+	return h->driver ? driver_hooks_generation(h->driver) : 0;
+}
+
+const struct driver_module *ioctl_hooks_module(const struct ioctl_hooks *h)
+{
+	return h->driver ? driver_hooks_module(h->driver) : NULL;
 }
 
 const char *const *ioctl_hooks_names(const struct ioctl_hooks *h)
@@ -334,9 +296,11 @@ static int add_device(struct ioctl_hooks *h, int dir, const char *name, bool bel
 	} else {
 		return 0;
 	}
-	r = !h->skel ? 0
-		     : bpf_map__update_elem(h->skel->maps.devices, &key, sizeof(key), &value,
-			       sizeof(value), BPF_ANY);
+	/* The driver's own hooks need no list of files. */
+	r = !h->skel || (key.is_chr && h->driver_has_ioctl)
+		    ? 0
+		    : bpf_map__update_elem(h->skel->maps.devices, &key, sizeof(key), &value,
+			      sizeof(value), BPF_ANY);
 	if (!r)
 		know_device(h, (uint16_t)index, !key.is_chr);
 	return r;
@@ -367,6 +331,8 @@ int ioctl_hooks_scan_devices(struct ioctl_hooks *h, const char *root)
 		if (r)
 			return r;
 	}
+	if (ioctl_hooks_settle(h) < 0)
+		return h->syscall_error;
 	return h->device_count;
 }
 
@@ -382,23 +348,25 @@ bool ioctl_hooks_device_is_virtual(const struct ioctl_hooks *h, int i)
 
 int ioctl_hooks_track(struct ioctl_hooks *h, pid_t tgid)
 {
-	uint32_t key = (uint32_t)tgid, one = 1;
+	uint32_t key = (uint32_t)tgid, lives = NEV_TRACKED_LIVES;
 
 	if (!h->skel)
 		return 0;
 	return bpf_map__update_elem(
-		h->skel->maps.tracked, &key, sizeof(key), &one, sizeof(one), BPF_ANY);
+		h->skel->maps.tracked, &key, sizeof(key), &lives, sizeof(lives), BPF_ANY);
 }
 
 unsigned ioctl_hooks_tracked(const struct ioctl_hooks *h)
 {
-	uint32_t key, *from = NULL;
+	uint32_t key, value, *from = NULL;
 	unsigned n = 0;
 
 	while (h->skel &&
 		bpf_map__get_next_key(h->skel->maps.tracked, from, &key, sizeof(key)) == 0) {
 		from = &key;
-		n++;
+		n += bpf_map__lookup_elem(h->skel->maps.tracked, &key, sizeof(key), &value,
+			     sizeof(value), 0) == 0 &&
+		     value == NEV_TRACKED_LIVES;
 	}
 	return n;
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "agent/collect/driver_module.h"
 #include "bpf/neuron_event.h"
 #include "runtime/record/header.h"
 
@@ -24,10 +25,12 @@ struct ioctl_hooks_options {
 	uint32_t inflight_limit; /* open calls; 0 = 16384 */
 	bool all_processes; /* false: only processes added with ioctl_hooks_track and their children
 			     */
+	const char *level;  /* NULL or "auto": the best; else as driver_hooks_options.force */
+	const char *sys;    /* where the driver's module is looked for; NULL: /sys */
 };
 
-/* Loads and attaches.  0; -EPERM, -ENOENT (no BTF), -EINVAL (ring size), other -errno.  why: a line
- * for the user, at most why_size bytes. */
+/* Loads and attaches.  0; -EPERM, -ENOENT (no BTF; level not to be had), -EINVAL (ring size, no such
+ * level), other -errno.  why: a line for the user, at most why_size bytes. */
 int ioctl_hooks_open(const struct ioctl_hooks_options *options, struct ioctl_hooks **ret, char *why,
 	size_t why_size);
 /* A handle without hooks, for who may not have them: knows devices, yields nothing, counts nothing, and its ladder
@@ -39,6 +42,14 @@ void ioctl_hooks_close(struct ioctl_hooks *h);
  * called again to follow new devices.  Returns how many are known, or -errno: -ENOENT when the first
  * scan finds no directory dev; one that goes away later takes no known device with it. */
 int ioctl_hooks_scan_devices(struct ioctl_hooks *h, const char *root);
+/* To be called before each drain: has the driver come, gone or changed, so that hooks were put on or
+ * taken off?  1: yes; 0: no; -errno. */
+int ioctl_hooks_follow(struct ioctl_hooks *h);
+/* How often hooks have been put on the driver; 0: never. */
+uint32_t ioctl_hooks_generation(const struct ioctl_hooks *h);
+/* The driver that is loaded; NULL: nobody knows. */
+const struct driver_module *ioctl_hooks_module(const struct ioctl_hooks *h);
+
 /* Index of the i-th known device. */
 uint16_t ioctl_hooks_device(const struct ioctl_hooks *h, int i);
 /* Whether the i-th known device was an ordinary file when it was found, not a character device. */

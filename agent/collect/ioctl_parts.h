@@ -6,10 +6,13 @@
 #define NTRACE_COLLECT_IOCTL_PARTS_H
 
 #include "agent/collect/bpf_support.h"
+#include "agent/collect/driver_hooks.h"
 #include "agent/collect/ioctl_hooks.h"
 
 #define IOCTL_BATCH_BYTES (64u << 10)
-#define IOCTL_MAX_LINKS 4
+#define IOCTL_MAX_LINKS 3 /* of the process filter */
+#define IOCTL_MAX_NAMES 128
+#define IOCTL_MAX_STEPS 64
 
 struct known_device {
 	uint16_t index;
@@ -18,11 +21,17 @@ struct known_device {
 
 struct ioctl_hooks {
 	struct ioctl_bpf *skel;
-	struct bpf_link *links[IOCTL_MAX_LINKS];
-	const char *names[IOCTL_MAX_LINKS + 1];
-	unsigned link_count;
-	struct rec_ladder_step ladder[IOCTL_MAX_LINKS + 1];
-	unsigned step_count;
+	bool all_processes;
+	struct bpf_link *filter[IOCTL_MAX_LINKS];
+	unsigned filter_count;
+	struct bpf_link *enter, *exit; /* of the ioctl system call; NULL: detached */
+	struct driver_hooks *driver;   /* NULL: without hooks */
+	bool driver_has_ioctl; /* so the system-call level leaves the driver's files alone */
+	int syscall_error;
+	bool overlap, stopped;
+	struct bpf_map *shared[6];
+	const char *names[IOCTL_MAX_NAMES + 1];
+	struct rec_ladder_step ladder[IOCTL_MAX_STEPS + 1];
 
 	struct bpf_ring ring;
 	struct nev_cpu *cpus;
@@ -43,7 +52,22 @@ struct ioctl_hooks {
 	size_t batch_used;
 };
 
-/* Detaches the newest hooks until `keep` are left: the entry comes first. */
-void ioctl_hooks_detach(struct ioctl_hooks *h, unsigned keep);
+/* ---- ioctl_attach.c ----------------------------------------------------------------------- */
+
+/* Attaches filter, driver's hooks and system call.  0 or -errno, and then what failed, or NULL when why
+ * says it. */
+int ioctl_hooks_attach(struct ioctl_hooks *h, const struct ioctl_hooks_options *o,
+	const char **ret_what, char *why, size_t why_size);
+/* Attaches or detaches the system call as the devices want it.  0 or -errno. */
+int ioctl_hooks_settle(struct ioctl_hooks *h);
+/* Writes names and ladder anew; those of a handle without hooks. */
+void ioctl_hooks_list(struct ioctl_hooks *h);
+void ioctl_hooks_list_none(struct ioctl_hooks *h, int error);
+/* Detaches the entries of calls; with `all` the rest too. */
+void ioctl_hooks_detach(struct ioctl_hooks *h, bool all);
+/* ---- ioctl_drain.c ------------------------------------------------------------------------ */
+
+/* Has h->walk tell of the open calls, announcing those older than before_ns. */
+int ioctl_hooks_walk(const struct ioctl_hooks *h, uint64_t before_ns);
 
 #endif

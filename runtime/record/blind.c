@@ -89,6 +89,22 @@ static void about_tables(struct lines *s, const struct session *l)
 		add(s, "recorded with another request table: driver attributes may be misread");
 }
 
+static void about_refused(struct lines *s, const struct session *l)
+{
+	const struct refused *r = &l->refused;
+	char line[BLIND_BYTES];
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		refused_line(r, i, l->header.info.driver, line, sizeof(line));
+		add(s, "%s", line);
+	}
+	if (r->more_calls)
+		add(s,
+			"what other requests of another driver version would have done: %" PRIu64
+			" calls were refused",
+			r->more_calls);
+}
+
 static uint64_t counter(const struct session *l, enum rec_counter_id id)
 {
 	uint64_t sum = 0;
@@ -294,6 +310,7 @@ uint32_t blind_lines(
 	about_lost_profiles(&s, &l->lost_files);
 	about_profiles(&s, l);
 	about_runtimes(&s, l);
+	about_refused(&s, l);
 	if (!l->ended)
 		add(&s, "%s", blind_end(l));
 	about_tables(&s, l);

@@ -25,6 +25,7 @@
 
 #define MAX_FIELDS 6u
 #define EXTENDED_BASE 1000u
+#define EXTENDED_OPS 1256u /* the driver's other file operations */
 
 struct field_key {
 	const struct trace_field *field;
@@ -55,6 +56,7 @@ struct type_keys {
 	X(START, "start")                  \
 	X(REQUEST, "request")              \
 	X(ARGS, "args")                    \
+	X(FILE, "file")                    \
 	X(RESULT, "result")                \
 	X(ERRNO, "errno")                  \
 	X(OLD_OFFSET, "old_offset_ns")     \
@@ -326,10 +328,15 @@ static uint8_t *put_argument(
 static uint8_t *put_arguments(const struct encoder *e, uint8_t *p, const struct item *i)
 {
 	p = attr_hex(p, &e->keys[KEY_REQUEST], i->request, 8);
+	if (i->call_flags & (NEV_F_QUERY | NEV_F_WORK))
+		p = put_text(p, &e->keys[KEY_FILE], i->call_flags & NEV_F_QUERY ? "query" : "work");
 	if (i->call_flags & NEV_F_ARG_FAULT)
 		return put_text(p, &e->keys[KEY_ARGS], "unreadable");
+	if (i->call_flags & NEV_F_OTHER_SIZE)
+		p = put_text(p, &e->keys[KEY_ARGS], "other_size");
 	for (unsigned n = 0; n < i->nargs && n < e->fields; n++)
-		p = put_argument(e, p, (enum ioctl_role)e->row->fields[n].role, i->args[n]);
+		if (!e->row->fields[n].is_out || i->call_flags & NEV_F_HANDLE_OUT)
+			p = put_argument(e, p, (enum ioctl_role)e->row->fields[n].role, i->args[n]);
 	return p;
 }
 
@@ -347,7 +354,9 @@ static uint8_t *put_call(struct encoder *e, uint8_t *p, const struct item *i,
 		h->hint_len = (uint32_t)(put_hex(unnamed + 6, i->request, 8) - unnamed);
 	}
 	if (e->kernel_events == MERGE_KERNEL_EXTENDED)
-		h->type = EXTENDED_BASE + (i->request & 0xff); /* _IOC_NR */
+		h->type = i->request < NEV_OP_END
+				  ? EXTENDED_OPS + i->request
+				  : EXTENDED_BASE + (i->request & 0xff); /* _IOC_NR */
 	h->device = i->device;
 	h->core = core ? core - 1 : 0;
 	p = put_head(p, h);

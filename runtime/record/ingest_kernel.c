@@ -225,6 +225,8 @@ static int take_record(
 		in->session->invalid++;
 		return 0;
 	}
+	if (done)
+		refused_note(&in->session->refused, in->session->header.info.driver, e);
 	process = process_of(in->processes, e->tgid);
 	if (process < 0)
 		return (int)process;

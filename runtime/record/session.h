@@ -20,6 +20,7 @@
 #include "runtime/record/header.h"
 #include "runtime/record/map64.h"
 #include "runtime/record/recording.h"
+#include "runtime/record/refused.h"
 #include "runtime/record/stored.h"
 
 #define SESSION_MAX_NAME 4096u /* bytes of a name that are kept */
@@ -128,6 +129,7 @@ struct session {
 	struct rec_damage damage;
 	struct session_profiles profiles;
 	struct session_lost lost_files;
+	struct refused refused;
 
 	struct map64 name_index, counter_index;
 	struct map64 runtimes;	       /* pid -> how many have announced themselves */

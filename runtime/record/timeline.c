@@ -277,8 +277,11 @@ static int count_call(
 	struct timeline *t, struct thread_stack *s, uint32_t depth, const struct item *i)
 {
 	uint64_t bytes;
-	bool copy = is_copy(t, i, &bytes);
+	bool copy;
 
+	if (i->request < NEV_OP_END)
+		return 0;
+	copy = is_copy(t, i, &bytes);
 	for (uint32_t k = 0; k < depth; k++) {
 		struct work *w = &s->frames[k].work;
 		int rc;

@@ -142,7 +142,7 @@ TEST("hooks: every request of the table is decoded by its own row", "[hooks]")
 		for (unsigned f = 0; f < NEV_MAX_ARGS; f++) {
 			uint64_t want = 0;
 
-			if (f < n)
+			if (f < n && !row->fields[f].is_out)
 				memcpy(&want, o.arg + row->fields[f].offset, row->fields[f].width);
 			CHECK_EQ(r->args[f], want);
 		}
@@ -289,7 +289,7 @@ TEST("hooks: the names of what is attached", "[hooks]")
 	REQUIRE(b != NULL);
 	for (const char *const *name = ioctl_hooks_names(b->hooks); *name; name++, n++)
 		calls += strncmp(*name, "tracepoint:syscalls:sys_e", 25) == 0;
-	CHECK_EQ(n, 4);
+	CHECK_EQ(n, 5);
 	CHECK_EQ(calls, 2);
 }
 

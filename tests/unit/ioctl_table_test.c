@@ -36,6 +36,11 @@ TEST("ioctl table: each row is found by its number, and no other", "[ioctl]")
 		for (size_t k = 0; k < i; k++)
 			CHECK(strcmp(ioctl_rows[i].name, ioctl_rows[k].name) != 0);
 	}
+	CHECK_STR(ioctl_row_find(1)->name, "open");
+	CHECK_STR(ioctl_row_find(2)->name, "flush");
+	CHECK_STR(ioctl_row_find(3)->name, "release");
+	CHECK_STR(ioctl_row_find(4)->name, "mmap");
+	CHECK(ioctl_row_find(5) == NULL);
 	CHECK(ioctl_row_find(0) == NULL);
 	CHECK(ioctl_row_find(0x00004e00u) == NULL);
 	CHECK(ioctl_row_find(0x80084e67u ^ 1u << 31) == NULL);
@@ -56,6 +61,11 @@ TEST("ioctl table: fields lie inside the argument and are named once per row", "
 			CHECK(x->offset + x->width <= r->arg_size);
 			CHECK(x->offset + x->width <= NEV_ARG_BYTES); /* as far as BPF reads */
 			CHECK(ioctl_role_attribute(x->role) != NULL);
+			/* What lies behind a pointer is one value, the last, and of a request that says
+			 * that it has pointers. */
+			CHECK(!x->is_out || (f == n - 1 && r->flags & IOCTL_F_NESTED &&
+						    x->offset + 8u <= r->arg_size &&
+						    x->offset + 8u <= NEV_ARG_BYTES));
 			CHECK(!(seen & 1u << x->role));
 			seen |= 1u << x->role;
 			for (unsigned k = 0; k < f; k++)
@@ -70,6 +80,22 @@ TEST("ioctl table: fields lie inside the argument and are named once per row", "
 	}
 }
 
+TEST("ioctl table: a known number with another size is told from an unknown number", "[ioctl]")
+{
+	uint64_t numbers[4];
+
+	ioctl_numbers(numbers);
+	for (size_t i = 0; i < ioctl_row_count; i++)
+		CHECK(numbers[_IOC_NR(ioctl_rows[i].cmd) / 64] >> _IOC_NR(ioctl_rows[i].cmd) % 64 &
+			1);
+	CHECK(!(numbers[3] >> 63));
+	/* Number 124 with 80 bytes is nobody's; with 48 and 64 it is 2.30's. */
+	CHECK_STR(ioctl_row_of_number(0xc0504e7c)->name, "MEM_BUF_ZEROCOPY64_V40");
+	CHECK_STR(ioctl_row_of_number(0xc0284e7c)->name, "MEM_BUF_ZEROCOPY64_DEPRECATED");
+	CHECK(ioctl_row_of_number(0xc0504eff) == NULL);
+	CHECK(ioctl_row_of_number(0xc050657c) == NULL);
+}
+
 TEST("ioctl table: roles have attributes, all different", "[ioctl]")
 {
 	CHECK(ioctl_role_attribute(IOCTL_ROLE_NONE) == NULL);
@@ -82,9 +108,13 @@ TEST("ioctl table: roles have attributes, all different", "[ioctl]")
 				      ioctl_role_attribute((enum ioctl_role)b)) != 0);
 }
 
-#define ONE(role, offset, width)                 \
-	{                                        \
-		IOCTL_ROLE_##role, width, offset \
+#define ONE(role, offset, width)                        \
+	{                                               \
+		IOCTL_ROLE_##role, width, offset, false \
+	}
+#define BEHIND(role, offset, width)                    \
+	{                                              \
+		IOCTL_ROLE_##role, width, offset, true \
 	}
 
 static const struct {
@@ -95,6 +125,12 @@ static const struct {
 	struct ioctl_field fields[IOCTL_MAX_FIELDS];
 } spots[] = {
 	{"DEVICE_RESET", 0x00004e01, 0, 0, "2.24,2.30", {{0}}},
+	{"MEM_ALLOC", 0x80084e15, 32, IOCTL_F_ATTACH_CHECK | IOCTL_F_NESTED, "2.24,2.30",
+		{ONE(SIZE, 0, 8), ONE(HOST_MEMORY, 8, 4), ONE(HBM, 12, 4), ONE(NC, 20, 4),
+			BEHIND(HANDLE, 24, 8)}},
+	{"MEM_ALLOC_V2MT64", 0x80384e66, 56, IOCTL_F_NESTED, "2.24,2.30",
+		{ONE(SIZE, 0, 8), ONE(HOST_MEMORY, 16, 4), ONE(HBM, 20, 4), ONE(NC, 28, 4),
+			ONE(TYPE, 32, 4), BEHIND(HANDLE, 40, 8)}},
 	{"MEM_COPY", 0x80084e17, 32, IOCTL_F_ATTACH_CHECK | IOCTL_F_COPY, "2.24,2.30",
 		{ONE(HANDLE, 0, 8), ONE(HANDLE2, 8, 8), ONE(SIZE, 16, 4), ONE(OFFSET, 20, 4),
 			ONE(OFFSET2, 24, 4)}},

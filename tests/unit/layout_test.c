@@ -50,6 +50,20 @@ static const struct member members[] = {
 	MEMBER(nev_ioctl, flags),
 	MEMBER(nev_ioctl, fd),
 	TAIL(nev_ioctl, args),
+	MEMBER(nev_dma, hdr),
+	MEMBER(nev_dma, call_ns),
+	MEMBER(nev_dma, tgid),
+	MEMBER(nev_dma, tid),
+	MEMBER(nev_dma, bytes),
+	MEMBER(nev_dma, sequence),
+	MEMBER(nev_dma, result),
+	MEMBER(nev_dma, device),
+	MEMBER(nev_dma, engine),
+	MEMBER(nev_dma, queue),
+	MEMBER(nev_dma, kind),
+	MEMBER(nev_dma, flags),
+	MEMBER(nev_dma, tx),
+	MEMBER(nev_dma, rx),
 	MEMBER(nev_inflight, start_ns),
 	MEMBER(nev_inflight, tgid),
 	MEMBER(nev_inflight, tid),
@@ -59,7 +73,9 @@ static const struct member members[] = {
 	MEMBER(nev_inflight, flags),
 	MEMBER(nev_inflight, nargs),
 	MEMBER(nev_inflight, announced),
-	MEMBER(nev_inflight, pad),
+	MEMBER(nev_inflight, via),
+	MEMBER(nev_inflight, out_index),
+	MEMBER(nev_inflight, out),
 	MEMBER(nev_inflight, args),
 	MEMBER(nev_file_key, ino),
 	MEMBER(nev_file_key, dev),
@@ -68,16 +84,21 @@ static const struct member members[] = {
 	MEMBER(nev_arg_field, width),
 	MEMBER(nev_request, nargs),
 	MEMBER(nev_request, span),
+	MEMBER(nev_request, out),
+	MEMBER(nev_request, out_index),
 	MEMBER(nev_request, args),
 	MEMBER(nev_cpu, counters),
 	MEMBER(nev_cpu, entering_ns),
 	MEMBER(nev_cpu, seq),
 	MEMBER(nev_cpu, arg),
+	MEMBER(nev_cpu, overlap),
 	MEMBER(nev_cpu, pad),
 	MEMBER(nev_walk, before_ns),
 	MEMBER(nev_walk, oldest_ns),
 	MEMBER(nev_walk, open),
 	MEMBER(nev_walk, found_count),
+	MEMBER(nev_walk, open_via),
+	MEMBER(nev_walk, pad),
 	MEMBER(nev_walk, found),
 };
 
@@ -151,7 +172,7 @@ TEST("layout: BPF and C agree on every shared structure", "[bpf]")
 		CHECK_EQ(listed(name), btf_vlen(t));
 		structs++;
 	}
-	CHECK_EQ(structs, 8);
+	CHECK_EQ(structs, 9);
 	bpf_object__close(obj);
 }
 

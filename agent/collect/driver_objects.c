@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver_objects.c - loading and attaching: rows of hooks.def become programs in the kernel.
+ */
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/collect/bpf_support.h"
+#include "agent/collect/driver_parts.h"
+#include "bpf/driver.skel.h"
+#include "runtime/base/file.h"
+#include "vmlinux/ioctl_table.h"
+
+const struct hook_row hook_rows[] = {
+#define LEVEL_fentry HOOK_LEVEL_FENTRY
+#define LEVEL_kprobe HOOK_LEVEL_KPROBE
+#define LEVEL_tracepoint HOOK_LEVEL_TRACEPOINT
+#define HOOK(family, level, object, program, target, nargs) \
+	{family, program, target, LEVEL_##level, HOOK_OBJECT_##object, nargs},
+#include "agent/collect/hooks.def"
+#undef HOOK
+};
+
+const unsigned hook_row_count = sizeof(hook_rows) / sizeof(*hook_rows);
+
+/* ---- which rows fit ------------------------------------------------------------------------ */
+
+static bool is_clones(const struct hook_row *row)
+{
+	return row->target[strlen(row->target) - 1] == '*';
+}
+
+/* The names of the module's symbols, NUL-terminated one behind the other.  "" when they cannot be read.
+ */
+static void read_symbols(struct driver_hooks *h)
+{
+	FILE *f = fopen("/proc/kallsyms", "re"), *all;
+	char line[512], name[256];
+
+	all = open_memstream(&h->symbols, &h->symbols_size);
+	while (f && all && fgets(line, sizeof(line), f))
+		if (strstr(line, "\t[" DRIVER_MODULE "]") &&
+			sscanf(line, "%*s %*s %255s", name) == 1)
+			fwrite(name, strlen(name) + 1, 1, all);
+	if (all)
+		fclose(all);
+	if (f)
+		fclose(f);
+}
+
+/* Is `symbol` the function of this row, or a clone of it that still is all of it? */
+static bool is_target(const struct hook_row *row, const char *symbol)
+{
+	size_t n = strlen(row->target) - (is_clones(row) ? 1 : 0);
+
+	if (strncmp(symbol, row->target, n) != 0)
+		return false;
+	if (!symbol[n])
+		return true;
+	return is_clones(row) && !strstr(symbol + n, ".cold") && !strstr(symbol + n, ".part") &&
+	       (strncmp(symbol + n, ".constprop.", 11) == 0 ||
+		       strncmp(symbol + n, ".isra.", 6) == 0);
+}
+
+/* The next symbol that a row is for, after `last` (NULL: the first); NULL: none. */
+static const char *next_target(struct driver_hooks *h, const struct hook_row *row, const char *last)
+{
+	const char *end;
+
+	if (!is_clones(row))
+		return last ? NULL : row->target;
+	if (!h->symbols)
+		read_symbols(h);
+	if (!h->symbols)
+		return NULL;
+	end = h->symbols + h->symbols_size;
+	for (const char *s = last ? last + strlen(last) + 1 : h->symbols; s < end;
+		s += strlen(s) + 1)
+		if (is_target(row, s))
+			return s;
+	return NULL;
+}
+
+/* Has the target the arguments that the program was written for?  What BTF says counts; without it the
+ * version must be one that was read. */
+static const char *prototype_refused(const struct driver_hooks *h, const struct hook_row *row)
+{
+	int n = -ENOENT;
+
+	if (h->module_btf)
+		n = row->level == HOOK_LEVEL_TRACEPOINT
+			    ? driver_module_tracepoint_nargs(h->module_btf, row->target)
+			    : driver_module_nargs(h->module_btf, row->target);
+	if (n >= 0)
+		return n == row->nargs ? NULL : "unknown prototype";
+	if (row->level == HOOK_LEVEL_FENTRY)
+		return "no such function";
+	return h->module.shape == DRIVER_SHAPE_UNKNOWN ? "unknown prototype" : NULL;
+}
+
+const char *driver_row_refused(struct driver_hooks *h, const struct hook_row *row)
+{
+	if (row->level == HOOK_LEVEL_FENTRY && !h->module_btf)
+		return "no BTF";
+	if (is_clones(row) && !next_target(h, row, NULL))
+		return "no such function";
+	return prototype_refused(h, row);
+}
+
+/* ---- loading ------------------------------------------------------------------------------- */
+
+static struct bpf_object *open_driver(const struct driver_hooks_options *o, void **ret)
+{
+	struct driver_bpf *skel = driver_bpf__open();
+
+	if (!skel)
+		return NULL;
+	skel->rodata->all_processes = o->all_processes;
+	ioctl_numbers((uint64_t *)(void *)skel->rodata->known_numbers);
+	*ret = skel;
+	return skel->obj;
+}
+
+static void close_driver(void *skel)
+{
+	driver_bpf__destroy(skel);
+}
+
+static const struct {
+	struct bpf_object *(*open)(const struct driver_hooks_options *o, void **ret);
+	void (*close)(void *skel);
+} objects[HOOK_OBJECTS] = {
+	[HOOK_OBJECT_driver] = {open_driver, close_driver},
+};
+
+/* Has a map use what is there under its name already.  0 or -errno. */
+static int share_map(struct driver_hooks *h, struct bpf_map *map)
+{
+	for (struct bpf_map *const *s = h->o.shared; s && *s; s++)
+		if (strcmp(bpf_map__name(*s), bpf_map__name(map)) == 0)
+			return bpf_map__reuse_fd(map, bpf_map__fd(*s));
+	for (unsigned i = 0; i < h->map_count; i++)
+		if (strcmp(h->maps[i].name, bpf_map__name(map)) == 0)
+			return bpf_map__reuse_fd(map, h->maps[i].fd);
+	return 0;
+}
+
+static bool is_shared(const struct driver_hooks *h, const struct bpf_map *map)
+{
+	for (struct bpf_map *const *s = h->o.shared; s && *s; s++)
+		if (strcmp(bpf_map__name(*s), bpf_map__name(map)) == 0)
+			return true;
+	for (unsigned i = 0; i < h->map_count; i++)
+		if (strcmp(h->maps[i].name, bpf_map__name(map)) == 0)
+			return true;
+	return false;
+}
+
+/* Keeps the object's own maps for later instances. */
+static int keep_maps(struct driver_hooks *h, struct bpf_object *obj)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, obj)
+	{
+		int fd;
+
+		if (bpf_map__is_internal(map) || is_shared(h, map))
+			continue;
+		fd = h->map_count < DRIVER_MAX_MAPS ? dup(bpf_map__fd(map)) : -1;
+		if (fd < 0)
+			return -EMFILE;
+		snprintf(h->maps[h->map_count].name, sizeof(h->maps[0].name), "%s",
+			bpf_map__name(map));
+		h->maps[h->map_count++].fd = fd;
+	}
+	return 0;
+}
+
+static bool is_wanted(const struct driver_hooks *h, const char *program, enum hook_object object,
+	enum hook_level level, uint32_t families)
+{
+	for (unsigned i = 0; i < hook_row_count; i++)
+		if (hook_rows[i].object == object && hook_rows[i].level == level &&
+			strcmp(hook_rows[i].program, program) == 0 &&
+			families >> driver_family_of(h, hook_rows[i].family) & 1)
+			return true;
+	return false;
+}
+
+static int load(struct driver_hooks *h, struct driver_instance *in, enum hook_level level,
+	uint32_t families)
+{
+	struct bpf_program *prog;
+	struct bpf_map *map;
+	int r = 0;
+
+	bpf_object__for_each_map(map, in->obj)
+	{
+		r = bpf_map__is_internal(map) ? 0 : share_map(h, map);
+		if (r)
+			return r;
+	}
+	bpf_object__for_each_program(prog, in->obj)
+	{
+		r = bpf_program__set_autoload(
+			prog, is_wanted(h, bpf_program__name(prog), in->object, level, families));
+		if (r)
+			return r;
+	}
+	r = bpf_object__load(in->obj);
+	return r ? r : keep_maps(h, in->obj);
+}
+
+struct driver_instance *driver_instance_open(struct driver_hooks *h, enum hook_object object,
+	enum hook_level level, uint32_t families, int *ret_error)
+{
+	struct driver_instance *in = &h->instances[h->instance_count];
+
+	*ret_error = -ENOBUFS;
+	if (h->instance_count == DRIVER_MAX_INSTANCES)
+		return NULL;
+	bpf_log_capture();
+	*in = (struct driver_instance){.object = object};
+	in->obj = objects[object].open(&h->o, &in->skel);
+	*ret_error = in->obj ? 0 : -errno;
+	if (!in->obj)
+		return NULL;
+	h->instance_count++;
+	*ret_error = load(h, in, level, families);
+	if (*ret_error) {
+		snprintf(h->error, sizeof(h->error), "%s", bpf_log_last());
+		driver_instance_close_last(h);
+		return NULL;
+	}
+	return in;
+}
+
+void driver_instance_close_last(struct driver_hooks *h)
+{
+	struct driver_instance *in = &h->instances[--h->instance_count];
+
+	objects[in->object].close(in->skel);
+}
+
+void driver_instances_close(struct driver_hooks *h)
+{
+	while (h->instance_count)
+		driver_instance_close_last(h);
+}
+
+void driver_maps_close(struct driver_hooks *h)
+{
+	while (h->map_count)
+		close(h->maps[--h->map_count].fd);
+}
+
+/* ---- attaching ------------------------------------------------------------------------------ */
+
+static const char *kind_of(const struct bpf_program *prog, enum hook_level level)
+{
+	if (level == HOOK_LEVEL_TRACEPOINT)
+		return "raw_tp";
+	if (level == HOOK_LEVEL_FENTRY)
+		return bpf_program__expected_attach_type(prog) == BPF_TRACE_FEXIT ? "fexit"
+										  : "fentry";
+	return strncmp(bpf_program__section_name(prog), "kretprobe", 9) == 0 ? "kretprobe"
+									     : "kprobe";
+}
+
+static struct bpf_link *attach(
+	struct bpf_program *prog, enum hook_level level, const char *kind, const char *target)
+{
+	switch (level) {
+	case HOOK_LEVEL_FENTRY:
+		return bpf_program__attach_trace(prog);
+	case HOOK_LEVEL_KPROBE:
+		return bpf_program__attach_kprobe(prog, strcmp(kind, "kretprobe") == 0, target);
+	default:
+		return bpf_program__attach_raw_tracepoint(prog, target);
+	}
+}
+
+static int attach_row(struct driver_hooks *h, struct driver_instance *in,
+	const struct hook_row *row, unsigned family)
+{
+	struct bpf_program *prog = bpf_object__find_program_by_name(in->obj, row->program);
+	const char *target = NULL, *kind;
+	enum hook_level level = (enum hook_level)row->level;
+
+	if (!prog)
+		return -ENOENT;
+	kind = kind_of(prog, level);
+	while ((target = next_target(h, row, target))) {
+		struct driver_link *l = &h->links[h->link_count];
+		struct bpf_link *link;
+
+		if (h->link_count == DRIVER_MAX_LINKS)
+			return -ENOBUFS;
+		link = attach(prog, level, kind, target);
+		if (!link)
+			return -errno;
+		*l = (struct driver_link){.link = link,
+			.prog = prog,
+			.family = (uint8_t)family,
+			.level = row->level,
+			.is_entry = strcmp(kind, "fexit") != 0 && strcmp(kind, "kretprobe") != 0};
+		snprintf(l->name, sizeof(l->name), "%s:%s", kind, target);
+		h->link_count++;
+	}
+	return 0;
+}
+
+int driver_family_attach(
+	struct driver_hooks *h, struct driver_instance *in, enum hook_level level, unsigned family)
+{
+	unsigned before = h->link_count;
+
+	bpf_log_capture();
+	for (unsigned i = 0; i < hook_row_count; i++) {
+		const struct hook_row *row = &hook_rows[i];
+		int r;
+
+		if (row->object != in->object || row->level != level ||
+			strcmp(row->family, h->families[family]) != 0)
+			continue;
+		r = attach_row(h, in, row, family);
+		if (r) {
+			snprintf(h->error, sizeof(h->error), "%s", bpf_log_last());
+			driver_links_drop(h, before, true, true);
+			return r;
+		}
+	}
+	return 0;
+}
+
+void driver_links_drop(struct driver_hooks *h, unsigned from, bool entries, bool others)
+{
+	unsigned kept = from;
+
+	for (unsigned i = from; i < h->link_count; i++) {
+		if (h->links[i].is_entry ? entries : others)
+			bpf_link__destroy(h->links[i].link);
+		else
+			h->links[kept++] = h->links[i];
+	}
+	h->link_count = kept;
+}

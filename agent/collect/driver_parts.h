@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver_parts.h - what the policy of the driver-level hooks (driver_hooks.c) and its hands
+ * (driver_objects.c) share: the rows of hooks.def, what is loaded, what is attached.
+ */
+#ifndef NTRACE_COLLECT_DRIVER_PARTS_H
+#define NTRACE_COLLECT_DRIVER_PARTS_H
+
+#include <bpf/libbpf.h>
+
+#include "agent/collect/driver_hooks.h"
+
+#define DRIVER_MAX_FAMILIES 16u
+#define DRIVER_MAX_LINKS 96u
+#define DRIVER_MAX_INSTANCES 32u
+#define DRIVER_MAX_MAPS 16u
+#define DRIVER_HOOK_NAME 64u
+
+enum hook_object {
+	HOOK_OBJECT_driver,
+	HOOK_OBJECTS,
+};
+
+struct hook_row {
+	const char *family;
+	const char *program;
+	const char *target;
+	uint8_t level;	/* enum hook_level */
+	uint8_t object; /* enum hook_object */
+	uint8_t nargs;
+};
+
+extern const struct hook_row hook_rows[];
+extern const unsigned hook_row_count;
+
+/* One loading of an object, with the programs of some families on one level. */
+struct driver_instance {
+	enum hook_object object;
+	void *skel;
+	struct bpf_object *obj;
+};
+
+struct driver_link {
+	struct bpf_link *link;
+	struct bpf_program *prog;
+	uint8_t family, level;
+	bool is_entry;
+	char name[DRIVER_HOOK_NAME];
+};
+
+struct driver_hooks {
+	struct driver_hooks_options o;
+	enum hook_level force; /* HOOK_LEVELS: none */
+	struct driver_module module;
+	uint32_t generation;
+
+	struct btf *kernel_btf, *module_btf; /* while hooks are put on */
+	char *symbols;			     /* the module's, NUL-terminated one behind the other */
+	size_t symbols_size;
+
+	const char *families[DRIVER_MAX_FAMILIES];
+	uint8_t levels[DRIVER_MAX_FAMILIES]; /* that were reached; HOOK_LEVELS: none */
+	unsigned family_count;
+	struct rec_ladder_step ladder[DRIVER_MAX_FAMILIES * HOOK_LEVELS + 2];
+	unsigned step_count;
+
+	struct driver_instance instances[DRIVER_MAX_INSTANCES];
+	unsigned instance_count;
+	struct driver_link links[DRIVER_MAX_LINKS];
+	unsigned link_count;
+	const char *names[DRIVER_MAX_LINKS + 1];
+	/* Maps that belong to the driver's objects alone, which all their instances share. */
+	struct {
+		char name[32];
+		int fd;
+	} maps[DRIVER_MAX_MAPS];
+	unsigned map_count;
+	uint64_t missed; /* by programs that are detached */
+	char error[128]; /* libbpf's words for the last failure */
+};
+
+/* ---- driver_objects.c --------------------------------------------------------------------- */
+
+/* Why a row cannot be used with the module that is there, or NULL when it can. */
+const char *driver_row_refused(struct driver_hooks *h, const struct hook_row *row);
+/* Loads an object with the programs that the families of a mask (bits by number) have on a level.  The
+ * instance, or NULL and the -errno. */
+struct driver_instance *driver_instance_open(struct driver_hooks *h, enum hook_object object,
+	enum hook_level level, uint32_t families, int *ret_error);
+/* Attaches the programs of a family; on an error none of them is left.  0 or -errno. */
+int driver_family_attach(
+	struct driver_hooks *h, struct driver_instance *in, enum hook_level level, unsigned family);
+/* Detaches from link `from` on, all or only entries or only the others. */
+void driver_links_drop(struct driver_hooks *h, unsigned from, bool entries, bool others);
+/* Closes the newest instance. */
+void driver_instance_close_last(struct driver_hooks *h);
+void driver_instances_close(struct driver_hooks *h);
+void driver_maps_close(struct driver_hooks *h);
+
+/* Number of the family of a row. */
+unsigned driver_family_of(const struct driver_hooks *h, const char *name);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * ioctl_path.h - the way of a call through the BPF programs: entry, `inflight`, return, record.
+ *
+ * At entry a call that passes the process filter is put into `inflight` with its decoded argument
+ * fields; at return it becomes one record of the ring buffer.  Nothing wakes the reader: it drains by
+ * the clock.  Whatever cannot be recorded is counted.
+ *
+ * The programs that call this run with preemption off, so the counters of a CPU need no atomic
+ * operation; those that do not hold it off use one.
+ */
+#ifndef NTRACE_BPF_IOCTL_PATH_H
+#define NTRACE_BPF_IOCTL_PATH_H
+
+#include "bpf/maps.h"
+
+/* Does the table have the number (_IOC_NR) of the request, with the driver's letter? */
+static __always_inline bool is_known_number(__u32 request)
+{
+	return (request >> 8 & 0xff) == 'N' &&
+	       known_numbers[request >> 6 & 3] >> (request & 63) & 1;
+}
+
+/* The head of an argument structure has been read: the value at an offset of it.  The scratch is 8
+ * bytes longer than any offset says: 8 are loaded. */
+static __always_inline __u64 arg_word(const struct nev_cpu *cpu, __u32 offset)
+{
+	barrier_var(offset);
+	return *(const __u64 *)&cpu->arg[offset & (NEV_ARG_BYTES - 1)];
+}
+
+/* Fills in->args by the row of the request; a structure that cannot be read leaves them 0.  Its head
+ * is read at once, and the fields are cut out of the copy: a read of user memory costs more than all the
+ * rest of this. */
+static __always_inline void read_args(struct nev_cpu *cpu, struct nev_inflight *in, const void *arg)
+{
+	const struct nev_request *row = bpf_map_lookup_elem(&requests, &in->request);
+	__u32 span;
+
+	if (!row) {
+		in->flags |= is_known_number(in->request) ? NEV_F_UNKNOWN | NEV_F_OTHER_SIZE
+							  : NEV_F_UNKNOWN;
+		return;
+	}
+	in->nargs = row->nargs;
+	span = row->span;
+	if (!span)
+		return;
+	if (span > NEV_ARG_BYTES || bpf_probe_read_user(cpu->arg, span, arg)) {
+		in->flags |= NEV_F_ARG_FAULT;
+		cpu->counters[NEV_C_ARG_FAULT]++;
+		return;
+	}
+#pragma unroll
+	for (int i = 0; i < NEV_MAX_ARGS; i++) {
+		__u32 width = row->args[i].width;
+		__u32 unused_bits = 64 - 8 * width;
+
+		if (!width)
+			break; /* the end of the list */
+		in->args[i] = arg_word(cpu, row->args[i].offset) << unused_bits >> unused_bits;
+	}
+	if (row->out) {
+		in->out = arg_word(cpu, row->out);
+		in->out_index = row->out_index;
+	}
+}
+
+/* The thread's last call was never seen to return: the kernel skipped the program.  Counts it. */
+static __always_inline void forget_stale(__u32 tid, struct nev_cpu *cpu)
+{
+	if (!bpf_map_delete_elem(&inflight, &tid))
+		__sync_fetch_and_add(&cpu->counters[NEV_C_LOST_EXIT], 1);
+}
+
+static __always_inline void enter(struct nev_cpu *cpu, struct nev_inflight *in, const void *arg)
+{
+	long error;
+
+	if (in->request >= NEV_OP_END)
+		read_args(cpu, in, arg);
+	error = bpf_map_update_elem(&inflight, &in->tid, in, BPF_NOEXIST);
+	if (error == -17 /* EEXIST */) {
+		forget_stale(in->tid, cpu);
+		error = bpf_map_update_elem(&inflight, &in->tid, in, BPF_ANY);
+	}
+	if (error == -7 /* E2BIG */)
+		cpu->counters[NEV_C_LOST_INFLIGHT_FULL]++;
+	else if (error)
+		__sync_fetch_and_add(&cpu->counters[NEV_C_LOST_EXIT], 1);
+}
+
+/* A call on another file: an entry of this thread is of an earlier one.  Left there it would become
+ * the record of this call.  Looking is cheap, deleting takes a lock. */
+static __always_inline void enter_other(__u32 tid)
+{
+	struct nev_cpu *cpu;
+
+	if (!bpf_map_lookup_elem(&inflight, &tid))
+		return;
+	cpu = this_cpu();
+	if (cpu)
+		forget_stale(tid, cpu);
+}
+
+/* Two levels of hooks watch this call, and the other one has it already.  A call that one level alone
+ * sees meets another's entry only when a return was missed: the request tells, unless the thread makes
+ * the same one again. */
+static __always_inline bool is_taken(const struct nev_inflight *in)
+{
+	const struct nev_inflight *open = bpf_map_lookup_elem(&inflight, &in->tid);
+
+	return open && open->via != in->via && open->request == in->request &&
+	       open->device == in->device;
+}
+
+/* Puts a call into `inflight`: times it, reads what it asks for.  `in` says who calls what. */
+static __always_inline void begin(struct nev_inflight *in, const void *arg)
+{
+	struct nev_cpu *cpu = this_cpu();
+
+	if (!cpu)
+		return; /* cannot be: there is one per possible CPU */
+	if (cpu->overlap && is_taken(in))
+		return;
+	store(cpu->entering_ns, 1);
+	in->start_ns = bpf_ktime_get_boot_ns();
+	store(cpu->entering_ns, in->start_ns);
+	store(cpu->counters[NEV_C_ENTERED], cpu->counters[NEV_C_ENTERED] + 1);
+	enter(cpu, in, arg);
+	store(cpu->entering_ns, 0);
+}
+
+/* The one place that writes records.  nargs is a constant: the kernel wants to know the size. */
+static __always_inline void emit(
+	struct nev_cpu *cpu, const struct nev_inflight *in, __s32 result, const __u32 nargs)
+{
+	__u64 seq = cpu->seq++;
+	struct nev_ioctl *e = bpf_ringbuf_reserve(&ring, sizeof(*e) + nargs * sizeof(__u64), 0);
+
+	if (!e) {
+		cpu->counters[NEV_C_LOST_RING_FULL]++;
+		return;
+	}
+	e->hdr.time_ns = bpf_ktime_get_boot_ns();
+	e->hdr.seq = seq;
+	e->hdr.cpu = bpf_get_smp_processor_id();
+	e->hdr.type = NEV_IOCTL_DONE;
+	e->hdr.nargs = nargs;
+	e->start_ns = in->start_ns;
+	e->duration_ns = e->hdr.time_ns - in->start_ns;
+	e->tgid = in->tgid;
+	e->tid = in->tid;
+	e->request = in->request;
+	e->result = result;
+	e->device = in->device;
+	e->flags = in->flags;
+	e->fd = in->fd;
+#pragma unroll
+	for (__u32 i = 0; i < nargs; i++)
+		e->args[i] = in->args[i];
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	store(cpu->counters[NEV_C_DONE], cpu->counters[NEV_C_DONE] + 1);
+}
+
+/* Reads what the driver has written behind a user pointer.  The page was just written to, so that it is
+ * there but for rare cases; then the value stays 0 and unsaid. */
+static __always_inline void read_out(struct nev_inflight *in)
+{
+	__u32 i = in->out_index;
+	__u64 value;
+
+	if (i >= NEV_MAX_ARGS || bpf_probe_read_user(&value, sizeof(value), (const void *)in->out))
+		return;
+	in->args[i] = value;
+	in->flags |= NEV_F_HANDLE_OUT;
+}
+
+/* The call of this thread has returned, seen by a hook of this kind. */
+static __always_inline void leave(__u32 tid, __s32 result, enum nev_via via)
+{
+	struct nev_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
+	struct nev_cpu *cpu;
+
+	if (!in || in->via != via)
+		return;
+	cpu = this_cpu();
+	if (!cpu)
+		return;
+	if (in->out && result == 0)
+		read_out(in);
+	if (in->nargs == 0)
+		emit(cpu, in, result, 0);
+	else if (in->nargs == 2)
+		emit(cpu, in, result, 2);
+	else if (in->nargs == 4)
+		emit(cpu, in, result, 4);
+	else
+		emit(cpu, in, result, 6);
+	/* After the record: who finds the call in neither place would take it for lost. */
+	if (bpf_map_delete_elem(&inflight, &tid))
+		cpu->counters
+			[NEV_C_LOST_EXIT]++; /* only if this CPU held the bucket's lock: never */
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * neuron.h - what our BPF programs know of the Neuron kernel driver, and no more.
+ *
+ * Written by hand, as vmlinux.h is: each structure names only the members that a program of ours reads,
+ * and the loader looks their offsets up in the BTF of the loaded module.  A structure or member that
+ * changed between releases has one flavour per layout, named for the first release that has it;
+ * bpf_core_field_exists() tells which is there.  Enumerators that stand here are values of the driver.
+ */
+#ifndef NTRACE_NEURON_H
+#define NTRACE_NEURON_H
+
+#include "vmlinux/vmlinux.h"
+
+/* enum mem_location */
+#define NEURON_MEM_HOST 1u
+#define NEURON_MEM_DEVICE 2u
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct neuron_device {
+	int device_index; /* N of neuronN */
+};
+
+struct ncdev {
+	struct neuron_device *ndev; /* NULL when the device is gone */
+};
+
+struct udma {
+	__u32 rev_id;
+};
+
+struct ndma_eng {
+	struct neuron_device *nd;
+	__u32 eng_id;
+	struct udma udma; /* container_of() leads back: the offset is the loader's too */
+};
+
+struct ndma_ring {
+	__u32 qid;
+};
+
+/* Up to 2.29: a chunk names DRAM channel and region.  mem_location is an enumeration there. */
+struct mem_chunk {
+	__u64 pa;
+	__u64 size;
+	__u32 nc_id;
+	__u32 mem_location;
+	int pid;
+};
+
+/* Up to 2.27, zero copy is one function with two doorbells in flight; the engine has the lock of a copy. */
+struct ndma_eng___v224 {
+	struct {
+		int unused;
+	} h2t_ring_lock;
+};
+
+/* From 2.28 each ring has a queue of zero-copy contexts, which a thread of the driver may issue and
+ * complete. */
+struct ndma_ring___v230 {
+	__u32 h2t_nc_id;
+	bool h2t_allocated;
+};
+
+struct ndma_h2t_zcdma_context___v230 {
+	struct ndma_eng *eng;
+	struct ndma_ring___v230 *ring;
+	__u64 size;
+	bool direction;	      /* to the device */
+	int pid;	      /* the owner's tgid, initial namespace */
+	void *completion_ptr; /* what the wait for it polls */
+	__u64 sequence_num;   /* the caller's; 0: synchronous */
+};
+
+/* From 2.30 a chunk names one HBM. */
+struct mem_chunk___v230 {
+	__u32 hbm_index;
+};
+
+#pragma clang attribute pop
+
+#endif
