@@ -71,8 +71,10 @@ WORK_SRC  := $(wildcard tests/workloads/*.c)
 FUZZ_SRC  := $(wildcard tests/fuzz/*.c)
 FUZZERS   := $(patsubst tests/fuzz/%_fuzz.c,%,$(wildcard tests/fuzz/*_fuzz.c))
 MODEL_SRC := $(filter-out tests/model/main.c,$(wildcard tests/model/*.c))
+# The BPF programs once more, for the host, and the kernel that they meet there.
+BPFHOST_SRC := $(wildcard tests/shim/bpf/*.c tests/shim/bpf/programs/*.c)
 ALL_C     := $(CORE_SRC) $(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC) $(UNIT_SRC) $(BENCH_SRC) $(WORK_SRC) \
-	$(MODEL_SRC) tests/model/main.c $(wildcard tests/shim/*.c) $(FUZZ_SRC)
+	$(MODEL_SRC) tests/model/main.c $(wildcard tests/shim/*.c) $(BPFHOST_SRC) $(FUZZ_SRC)
 
 CORE_O    := $(call obj,$(CORE_SRC)) $(PB_O)
 MAINS_O   := $(call obj,agent/main.c runtime/vdev/main.c)
@@ -226,6 +228,11 @@ $(BUILD)/obj/%.o: %.c | $(PB_H) $(SKEL_H)
 	$(call say,CC)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
 
+# Without const: what the loader sets before a program is verified, a test sets.
+$(BUILD)/obj/tests/shim/bpf/programs/%.o: CPPFLAGS_ALL += -Itests/shim/bpf -D__bpf__ -Dconst=
+$(BUILD)/obj/tests/shim/bpf/programs/%.o: CFLAGS_ALL += -Wno-unknown-pragmas -Wno-missing-prototypes \
+	-Wno-conversion -Wno-unused-parameter -Wno-sign-compare
+
 $(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h tests/shim/watchdog.h
 	$(call say,CXX)
 	$(Q)mkdir -p $(@D) && $(CXX) -std=c++14 -O0 -g -Wall -Wextra $(if $(CI),-Werror) $(SAN) -I. -c $< -o $@
@@ -254,7 +261,7 @@ $(VDEV): $(call obj,$(VDEV_SRC)) $(CORE_O)
 		$(call pkg_libs,fuse3 libprotobuf-c libzstd libxxhash jansson)
 
 # Tests link everything but the two main.c; the public ABI is tested through the shared library.
-$(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
+$(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c $(BPFHOST_SRC)) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
 		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC)))
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CXX) -o $@ $^ $(LDFLAGS_ALL) \
