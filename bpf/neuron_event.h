@@ -29,8 +29,12 @@ enum nev_type {
 };
 
 enum nev_flags {
-	NEV_F_ARG_FAULT = 1, /* the argument structure could not be read; args are 0 */
-	NEV_F_UNKNOWN = 2,   /* the request has no row in the table; no args */
+	NEV_F_ARG_FAULT = 1,   /* the argument structure could not be read; args are 0 */
+	NEV_F_UNKNOWN = 2,     /* the request has no row in the table; no args */
+	NEV_F_QUERY = 4,       /* on a handle that was opened write-only */
+	NEV_F_WORK = 8,	       /* on any other handle; neither: the level of hooks does not tell */
+	NEV_F_OTHER_SIZE = 16, /* UNKNOWN, but the table has its number with another size */
+	NEV_F_HANDLE_OUT = 32, /* the last field was read at the return: the allocated handle */
 };
 
 /* Head of every record.  seq counts records of one CPU from 0; a gap is a loss. */

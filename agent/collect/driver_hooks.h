@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver_hooks.h - the hooks inside the neuron driver: chosen by trial, put on again when the driver is
+ * loaded anew.
+ *
+ * For each family of hooks.def the levels are tried from the best down: fentry (needs the module's
+ * BTF), kprobe (needs a known prototype), tracepoint.  A level counts as reached when all its programs
+ * were loaded and attached.  Families without any are what the system-call level sees or nobody.
+ *
+ * The records go into the maps of ioctl.bpf.c, so this handle lives inside that of ioctl_hooks.h.
+ * fentry and raw tracepoints hold a reference of the module, kprobes do not: the former are taken back
+ * when nobody else uses the module, so that rmmod is not refused because of us.
+ *
+ * Owner: ioctl_hooks.  One thread.  Never prints; says why in `why`.
+ */
+#ifndef NTRACE_COLLECT_DRIVER_HOOKS_H
+#define NTRACE_COLLECT_DRIVER_HOOKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/collect/driver_module.h"
+#include "runtime/record/header.h"
+
+struct bpf_map;
+struct driver_hooks;
+
+/* Steps of the ladder, best first. */
+enum hook_level {
+	HOOK_LEVEL_FENTRY,
+	HOOK_LEVEL_KPROBE,
+	HOOK_LEVEL_TRACEPOINT,
+	HOOK_LEVEL_SYSCALL,
+	HOOK_LEVELS,
+};
+
+/* "fentry", "kprobe", "tracepoint", "syscall"; and the level of a name, HOOK_LEVELS if there is none
+ * such. */
+const char *hook_level_name(enum hook_level level);
+enum hook_level hook_level_of(const char *name);
+
+struct driver_hooks_options {
+	const char *force; /* name of the one level to use; NULL or "auto": the best there is */
+	bool all_processes;
+	/* Maps that the programs use by name instead of their own; ends with NULL. */
+	struct bpf_map *const *shared;
+	const char *sys; /* NULL: "/sys"; tests have others */
+};
+
+/* Also without a driver: generation 0, nothing attached, and driver_hooks_follow waits for one.  0,
+ * -EINVAL (force is no level), -ENOMEM, -ENOENT (a level is forced that no family reaches although the
+ * driver is there); why: a line. */
+int driver_hooks_open(const struct driver_hooks_options *options, struct driver_hooks **ret,
+	char *why, size_t why_size);
+void driver_hooks_close(struct driver_hooks *h);
+
+/* To be called once per drain: has the module come, gone or changed?  1: yes, and hooks, ladder and
+ * generation are new; 0: no; -errno. */
+int driver_hooks_follow(struct driver_hooks *h);
+
+/* How often hooks have been put on a module; 0: none was there yet. */
+uint32_t driver_hooks_generation(const struct driver_hooks *h);
+const struct driver_module *driver_hooks_module(const struct driver_hooks *h);
+/* Families and levels that were tried for the present generation; ends with one without a family. */
+const struct rec_ladder_step *driver_hooks_ladder(const struct driver_hooks *h);
+/* Level that a family reached; HOOK_LEVELS: none. */
+enum hook_level driver_hooks_level(const struct driver_hooks *h, const char *family);
+/* Names of the attached hooks, "fentry:ncdev_ioctl", NULL-terminated. */
+const char *const *driver_hooks_names(const struct driver_hooks *h);
+/* How often the kernel skipped a hook, as ioctl_hooks_missed. */
+uint64_t driver_hooks_missed(const struct driver_hooks *h);
+/* Detaches everything: first entries, then, with `returns`, the rest.  Records stay where they are. */
+void driver_hooks_detach(struct driver_hooks *h, bool returns);
+
+#endif
