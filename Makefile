@@ -101,7 +101,7 @@ PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 # ---- targets ------------------------------------------------------------------------------------
 
 .PHONY: help setup all demo test test-unit test-cli lint asan tsan fuzz fuzz-programs \
-	bench bench-trace bench-merge bench-export install clean test-programs FORCE
+	bench bench-trace bench-merge bench-export coverage-bpf install clean test-programs FORCE
 
 help:
 	@echo 'ntrace $(VERSION)'
@@ -117,6 +117,7 @@ help:
 	@echo '  make bench-trace  what an event costs the traced program, beside LTTng-UST and crossbeam'
 	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS), beside dd, protobuf-c, babeltrace2'
 	@echo '  make bench-export  the Perfetto export at 1 and 10 million events (EXPORT_EVENTS)'
+	@echo '  make coverage-bpf  which branches of the BPF programs the tests take that run them on the host'
 	@echo '  make install  to $$(DESTDIR)$$(PREFIX), now $(DESTDIR)$(PREFIX)'
 	@echo '  make clean    remove $(BUILD)/'
 	@echo 'V=1 shows commands, CI=1 makes warnings errors.'
@@ -266,6 +267,23 @@ $(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c $(BPFHOST_SRC
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CXX) -o $@ $^ $(LDFLAGS_ALL) \
 		$(call pkg_libs,libbpf libelf fuse3 libprotobuf-c libzstd libxxhash jansson) -ldl
+
+# Which branches of the BPF programs the tests take that run them on the host.
+BPFCOV_O := $(patsubst tests/shim/bpf/programs/%.c,$(BUILD)/bpfcov/%.o,$(wildcard tests/shim/bpf/programs/*.c))
+$(BUILD)/bpfcov/%.o: tests/shim/bpf/programs/%.c $(wildcard bpf/*.[ch] vmlinux/*.h tests/shim/bpf/*.h tests/shim/bpf/bpf/*.h)
+	$(call say,CC)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -Itests/shim/bpf -D__bpf__ -Dconst= -std=gnu11 -O0 -g \
+		--coverage -w -fvisibility=hidden -c $< -o $@
+
+$(BUILD)/bpfcov/unit: $(call obj,$(wildcard tests/unit/bpf_*_test.c) tests/shim/watchdog.c $(wildcard tests/shim/bpf/*.c)) \
+		$(BPFCOV_O) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
+		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(AGENT_SRC)))
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CXX) --coverage -o $@ $^ $(LDFLAGS_ALL) \
+		$(call pkg_libs,libbpf libelf libprotobuf-c libzstd libxxhash jansson)
+
+coverage-bpf: $(BUILD)/bpfcov/unit
+	$(Q)BUILD=$(BUILD) sh tests/shim/bpf/coverage.sh
 
 # Preloaded below the sanitizers, so it has none itself.
 $(FAULTS): tests/shim/faults.c

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ioctl_parts.h - the handle of the system-call level hooks, for ioctl_hooks.c and ioctl_drain.c alone.
+ * ioctl_parts.h - the handle of the system-call level hooks, for ioctl_hooks.c, ioctl_drain.c and their tests
+ * alone.
  */
 #ifndef NTRACE_COLLECT_IOCTL_PARTS_H
 #define NTRACE_COLLECT_IOCTL_PARTS_H
 
 #include "agent/collect/bpf_support.h"
 #include "agent/collect/ioctl_hooks.h"
+#include "vmlinux/ioctl_table.h"
 
 #define IOCTL_BATCH_BYTES (64u << 10)
 #define IOCTL_MAX_LINKS 4
@@ -42,6 +44,9 @@ struct ioctl_hooks {
 	uint8_t batch[IOCTL_BATCH_BYTES] __attribute__((aligned(8)));
 	size_t batch_used;
 };
+
+/* What the programs are told of a request: how its fields are cut out of its argument structure. */
+struct nev_request ioctl_request(const struct ioctl_row *row);
 
 /* Detaches the newest hooks until `keep` are left: the entry comes first. */
 void ioctl_hooks_detach(struct ioctl_hooks *h, unsigned keep);

@@ -43,7 +43,7 @@ struct map {
 	uint32_t key_size, value_size, max_entries;
 	struct entry *entries; /* of a hash, newest first */
 	unsigned count;
-	uint8_t *values; /* of an array */
+	uint8_t *values;		/* of an array */
 	struct record *oldest, *newest; /* of a ring: not yet taken */
 	struct record *taken;		/* what the reader looks at */
 	unsigned long used;
@@ -104,9 +104,10 @@ static struct map *map_find(const char *name)
 	return NULL;
 }
 
+/* The programs' side says "&name". */
 static struct map *map_named(const char *name)
 {
-	struct map *m = map_find(name);
+	struct map *m = map_find(name + (*name == '&'));
 
 	if (!m)
 		die("no such map", name);
@@ -429,7 +430,9 @@ unsigned long long bpf_host_ring_query(const char *map, unsigned long long flags
 {
 	struct map *m = ring_named(map);
 
-	return flags == BPF_RB_AVAIL_DATA ? m->used : flags == BPF_RB_RING_SIZE ? m->max_entries : 0;
+	return flags == BPF_RB_AVAIL_DATA  ? m->used
+	       : flags == BPF_RB_RING_SIZE ? m->max_entries
+					   : 0;
 }
 
 static void free_record(struct record *r)

@@ -56,8 +56,7 @@ enum bpf_host_op { BPF_HOST_LOOKUP, BPF_HOST_UPDATE, BPF_HOST_DELETE, BPF_HOST_W
 
 /* From the `nth` such operation of a program on the map on (1: the next one), `times` of them fail: a
  * look-up finds nothing, the others answer `error`.  One such order at a time. */
-void bpf_host_fail(
-	const char *map, enum bpf_host_op op, int error, unsigned nth, unsigned times);
+void bpf_host_fail(const char *map, enum bpf_host_op op, int error, unsigned nth, unsigned times);
 
 /* The oldest record of a ring that was submitted and not taken; NULL if there is none.  It stays until
  * the next call; discarded ones are passed over. */
@@ -86,6 +85,8 @@ struct bpf_host_file {
 void *bpf_host_task_new(unsigned tgid, unsigned tid, unsigned max_fds);
 /* Opens a descriptor; the struct file, which is owned here.  NULL file: closes it. */
 void *bpf_host_task_file(void *task, unsigned fd, const struct bpf_host_file *file);
+/* Its table of descriptors, for bpf_host_kernel_fault. */
+void *bpf_host_task_table(void *task);
 /* Threads of the task's process that have not begun to exit. */
 void bpf_host_task_live(void *task, int threads);
 /* A task without a table of files, as a thread that is ending has it. */

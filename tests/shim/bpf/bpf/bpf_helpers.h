@@ -26,8 +26,8 @@
 #define barrier_var(var) asm volatile("" : "=r"(var) : "0"(var))
 #define offsetof(type, member) __builtin_offsetof(type, member)
 
-/* "&ring" -> "ring" */
-#define BPF_HOST_MAP(map) (#map + (#map[0] == '&'))
+/* "&ring"; the other side takes the sign off */
+#define BPF_HOST_MAP(map) #map
 
 #define bpf_map_lookup_elem(map, key) bpf_host_map_lookup(BPF_HOST_MAP(map), key)
 #define bpf_map_update_elem(map, key, value, flags) \
@@ -52,9 +52,9 @@
 
 /* CO-RE: what the host's compiler laid out is the layout of the running kernel. */
 #define __builtin_preserve_access_index(x) (x)
-#define __builtin_preserve_field_info(x, kind)                                  \
-	((kind) == BPF_FIELD_EXISTS	   ? bpf_host_exists(#x)                \
-		: (kind) == BPF_FIELD_BYTE_SIZE ? (unsigned)sizeof(x)           \
+#define __builtin_preserve_field_info(x, kind)                        \
+	((kind) == BPF_FIELD_EXISTS		? bpf_host_exists(#x) \
+		: (kind) == BPF_FIELD_BYTE_SIZE ? (unsigned)sizeof(x) \
 						: (unsigned)(unsigned long)&(x))
 #define __builtin_preserve_type_info(x, kind) \
 	((kind) == BPF_TYPE_SIZE ? (unsigned)sizeof(x) : bpf_host_exists(#x))

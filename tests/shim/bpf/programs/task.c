@@ -40,6 +40,11 @@ void *bpf_host_task_file(void *task, unsigned fd, const struct bpf_host_file *of
 	return table->fd[fd] = file;
 }
 
+void *bpf_host_task_table(void *task)
+{
+	return ((struct task_struct *)task)->files->fdt->fd;
+}
+
 void bpf_host_task_live(void *task, int threads)
 {
 	((struct task_struct *)task)->signal->live.counter = threads;
