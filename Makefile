@@ -101,7 +101,7 @@ PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 # ---- targets ------------------------------------------------------------------------------------
 
 .PHONY: help setup all demo test test-unit test-cli lint asan tsan fuzz fuzz-programs \
-	bench bench-trace bench-merge bench-export coverage-bpf install clean test-programs FORCE
+	bench bench-bpf bench-trace bench-merge bench-export coverage-bpf install clean test-programs FORCE
 
 help:
 	@echo 'ntrace $(VERSION)'
@@ -114,6 +114,7 @@ help:
 	@echo '  make tsan     the tests under ThreadSanitizer'
 	@echo '  make fuzz     build the fuzz targets with clang; FUZZ_SECONDS=N runs each that long'
 	@echo '  make bench    benchmarks'
+	@echo '  make bench-bpf    what the hooks add to an ioctl, beside a bare program, bpftrace and perf trace (root)'
 	@echo '  make bench-trace  what an event costs the traced program, beside LTTng-UST and crossbeam'
 	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS), beside dd, protobuf-c, babeltrace2'
 	@echo '  make bench-export  the Perfetto export at 1 and 10 million events (EXPORT_EVENTS)'
@@ -165,6 +166,12 @@ fuzz-programs: $(LIBFUZZ) $(BUILD)/tests/frames_seed
 bench: $(BENCHES) $(PROGRAMS) $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/bench/run.sh
 
+# On a file first, where the call itself is short, then over the virtual device.
+bench-bpf: $(BUILD)/bench/ioctl_overhead $(BUILD)/bench/bpf_load $(VDEV)
+	$(Q)$(BUILD)/bench/bpf_load
+	$(Q)$(BUILD)/bench/ioctl_overhead --peers
+	$(Q)$(VDEV) --devices 1 -- $(BUILD)/bench/ioctl_overhead --peers
+
 bench-trace: $(BUILD)/bench/trace_events
 	$(Q)CC=$(CC) bash tests/bench/trace_peers.sh $(BUILD)/bench/trace_events
 
@@ -213,6 +220,18 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h vmlinux/*.h vmlinux/*.def)
 	$(call say,BPF)
 	$(Q)mkdir -p $(@D) && $(CLANG) -target bpf -mcpu=v3 -O2 -g -D__bpf__ \
 		-Wall -Werror -I. $(shell pkg-config --cflags libbpf) -c $< -o $@
+
+# The programs of the benchmarks' peers.
+$(BUILD)/bpf/bench/%.bpf.o: tests/bench/bpf/%.bpf.c vmlinux/vmlinux.h
+	$(call say,BPF)
+	$(Q)mkdir -p $(@D) && $(CLANG) -target bpf -mcpu=v3 -O2 -g -D__bpf__ \
+		-Wall -Werror -I. $(shell pkg-config --cflags libbpf) -c $< -o $@
+
+$(BUILD)/gen/tests/bench/bpf/%.skel.h: $(BUILD)/bpf/bench/%.bpf.o
+	$(call say,SKEL)
+	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name $(subst .,_,$*)_bpf >$@
+
+$(BUILD)/obj/tests/bench/ioctl_overhead.o: | $(BUILD)/gen/tests/bench/bpf/bare.skel.h
 
 $(BUILD)/gen/bpf/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(call say,SKEL)
@@ -273,7 +292,7 @@ BPFCOV_O := $(patsubst tests/shim/bpf/programs/%.c,$(BUILD)/bpfcov/%.o,$(wildcar
 $(BUILD)/bpfcov/%.o: tests/shim/bpf/programs/%.c $(wildcard bpf/*.[ch] vmlinux/*.h tests/shim/bpf/*.h tests/shim/bpf/bpf/*.h)
 	$(call say,CC)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -Itests/shim/bpf -D__bpf__ -Dconst= -std=gnu11 -O0 -g \
-		--coverage -w -fvisibility=hidden -c $< -o $@
+		--coverage -w -fvisibility=hidden $(SAN) -c $< -o $@
 
 $(BUILD)/bpfcov/unit: $(call obj,$(wildcard tests/unit/bpf_*_test.c) tests/shim/watchdog.c $(wildcard tests/shim/bpf/*.c)) \
 		$(BPFCOV_O) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
