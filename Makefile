@@ -101,13 +101,8 @@ PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 
 # ---- targets ------------------------------------------------------------------------------------
 
-<<<<<<< HEAD
 .PHONY: help setup all demo test test-unit test-cli test-vm lint asan tsan fuzz fuzz-programs \
-	bench bench-trace bench-merge bench-export install clean test-programs FORCE
-=======
-.PHONY: help setup all demo test test-unit test-cli lint asan tsan fuzz fuzz-programs \
 	bench bench-bpf bench-trace bench-merge bench-export coverage-bpf install clean test-programs FORCE
->>>>>>> s9shim
 
 help:
 	@echo 'ntrace $(VERSION)'
