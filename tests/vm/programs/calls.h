@@ -111,12 +111,12 @@ static int64_t request(const struct handle *h, uint32_t cmd, void *arg)
 		must(#name, request(h, NEURON_IOCTL_##name, arg), result); \
 	} while (0)
 
-/* The lowest number that is free; a virtual device has its own way. */
-static uint64_t next_handle(const struct expect *x, const struct handle *h)
+/* The lowest number that is free. */
+static int64_t next_handle(const struct handle *h)
 {
-	uint64_t n = 1;
+	int64_t n = 1;
 
-	while (x->dma && handles_used[h->device][n])
+	while (handles_used[h->device][n])
 		n++;
 	return n;
 }
@@ -138,16 +138,19 @@ static struct chunk allocate(
 		.mem_handle = (uintptr_t)&c.handle,
 	};
 	struct event e = request_event(h, "MEM_ALLOC_V2MT64");
-	uint64_t wanted = next_handle(x, h);
 
-	e.bytes = size;
-	e.handle = x->dma ? (int64_t)wanted : NO;
-	expect_request(x, e, 0);
+	e.bytes = (int64_t)size;
+	e.handle = next_handle(h);
+	if (x->dma)
+		expect_request(x, e, 0);
 	must("MEM_ALLOC_V2MT64", request(h, NEURON_IOCTL_MEM_ALLOC_V2MT64, &a), 0);
-	if (x->dma) {
-		must("handle", c.handle, wanted);
-		handles_used[h->device][wanted] = 1;
+	if (!x->dma) {
+		e.handle = (int64_t)c.handle; /* a virtual device has its own way */
+		expect_request(x, e, 0);
+		return c;
 	}
+	must("handle", (int64_t)c.handle, e.handle);
+	handles_used[h->device][c.handle] = 1;
 	return c;
 }
 
@@ -156,7 +159,7 @@ static void release(struct expect *x, const struct handle *h, const struct chunk
 	struct neuron_mem_free a = {c->handle};
 	struct event e = request_event(h, "MEM_FREE");
 
-	e.handle = x->dma ? (int64_t)c->handle : NO;
+	e.handle = (int64_t)c->handle;
 	expect_request(x, e, 0);
 	must("MEM_FREE", request(h, NEURON_IOCTL_MEM_FREE, &a), 0);
 	if (x->dma)
@@ -164,12 +167,12 @@ static void release(struct expect *x, const struct handle *h, const struct chunk
 }
 
 /* The event of a request on a chunk. */
-static struct event chunk_event(const struct expect *x, const struct handle *h, const char *name,
-	const struct chunk *c, uint64_t bytes)
+static struct event chunk_event(
+	const struct handle *h, const char *name, const struct chunk *c, uint64_t bytes)
 {
 	struct event e = request_event(h, name);
 
-	e.handle = x->dma ? (int64_t)c->handle : NO;
+	e.handle = (int64_t)c->handle;
 	e.bytes = bytes;
 	return e;
 }
@@ -184,7 +187,7 @@ static void buffer_copy(struct expect *x, const struct handle *h, const struct c
 		.copy_to_mem_handle = to_device,
 	};
 
-	expect_request(x, chunk_event(x, h, "MEM_BUF_COPY64", c, size), result);
+	expect_request(x, chunk_event(h, "MEM_BUF_COPY64", c, size), result);
 	if (!c->host)
 		expect_buffer(x, h->device, c->nc, size, result);
 	must("MEM_BUF_COPY64", request(h, NEURON_IOCTL_MEM_BUF_COPY64, &a), result);
@@ -197,7 +200,7 @@ static void copy(struct expect *x, const struct handle *h, const struct chunk *s
 		.src_mem_handle = src->handle, .dst_mem_handle = dst->handle, .size = size};
 	unsigned nc = src->host && !dst->host ? dst->nc : src->nc;
 
-	expect_request(x, chunk_event(x, h, "MEM_COPY64_DEPRECATED", src, size), result);
+	expect_request(x, chunk_event(h, "MEM_COPY64_DEPRECATED", src, size), result);
 	expect_transfer(x, h->device, nc, size, result);
 	must("MEM_COPY64_DEPRECATED", request(h, NEURON_IOCTL_MEM_COPY64_DEPRECATED, &a), result);
 }
@@ -207,7 +210,7 @@ static void fill(struct expect *x, const struct handle *h, const struct chunk *c
 {
 	struct neuron_memset64 a = {.mem_handle = c->handle, .value = value, .size = size};
 
-	expect_request(x, chunk_event(x, h, "MEMSET64", c, size), result);
+	expect_request(x, chunk_event(h, "MEMSET64", c, size), result);
 	expect_memset(x, h->device, c->nc, size, result);
 	must("MEMSET64", request(h, NEURON_IOCTL_MEMSET64, &a), result);
 }
@@ -222,7 +225,7 @@ static void zero_copy(struct expect *x, const struct handle *h, const struct chu
 		.copy_to_mem_handle = to_device,
 	};
 
-	expect_request(x, chunk_event(x, h, "MEM_BUF_ZEROCOPY64_V40", c, size), result);
+	expect_request(x, chunk_event(h, "MEM_BUF_ZEROCOPY64_V40", c, size), result);
 	expect_zero_copy(x, h->device, c->nc, size, result);
 	must("MEM_BUF_ZEROCOPY64_V40", request(h, NEURON_IOCTL_MEM_BUF_ZEROCOPY64_V40, &a), result);
 }
@@ -238,7 +241,7 @@ static uint32_t copy_async(struct expect *x, const struct handle *h, const struc
 		.pwait_handle = (uint32_t)earlier,
 	};
 
-	expect_request(x, chunk_event(x, h, "MEM_COPY_ASYNC64", src, size), 0);
+	expect_request(x, chunk_event(h, "MEM_COPY_ASYNC64", src, size), 0);
 	expect_async(x, h->device, src->nc, size, result);
 	must("MEM_COPY_ASYNC64", request(h, NEURON_IOCTL_MEM_COPY_ASYNC64, &a), 0);
 	return a.wait_handle;
@@ -253,7 +256,7 @@ static void wait_async(struct expect *x, const struct handle *h, const struct ch
 		.pwait_handle = wait_handle,
 	};
 
-	expect_request(x, chunk_event(x, h, "MEM_COPY_ASYNC_WAIT", src, NO), result);
+	expect_request(x, chunk_event(h, "MEM_COPY_ASYNC_WAIT", src, NO), result);
 	must("MEM_COPY_ASYNC_WAIT", request(h, NEURON_IOCTL_MEM_COPY_ASYNC_WAIT, &a), result);
 }
 
@@ -262,7 +265,7 @@ static uint64_t address_of(struct expect *x, const struct handle *h, const struc
 	uint64_t pa = 0;
 	struct neuron_mem_get_pa a = {.mem_handle = c->handle, .pa = (uintptr_t)&pa};
 
-	expect_request(x, chunk_event(x, h, "MEM_GET_PA", c, NO), 0);
+	expect_request(x, chunk_event(h, "MEM_GET_PA", c, NO), 0);
 	must("MEM_GET_PA", request(h, NEURON_IOCTL_MEM_GET_PA, &a), 0);
 	return pa;
 }

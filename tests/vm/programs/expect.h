@@ -188,6 +188,7 @@ static struct event expect_queue(const char *name, int device, unsigned engine, 
 
 	e.engine = engine;
 	e.queue = queue;
+	e.has_result = true;
 	return e;
 }
 

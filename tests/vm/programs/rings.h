@@ -48,7 +48,7 @@ static void write_descriptors(struct expect *x, const struct handle *h, const st
 	for (unsigned i = 0; i < count; i++)
 		d[i] = (struct descriptor){
 			.word0 = 4096, .address = address + 4096ull * (first + i)};
-	expect_request(x, chunk_event(x, h, "DMA_COPY_DESCRIPTORS64", ring, NO), 0);
+	expect_request(x, chunk_event(h, "DMA_COPY_DESCRIPTORS64", ring, NO), 0);
 	must("DMA_COPY_DESCRIPTORS64", request(h, NEURON_IOCTL_DMA_COPY_DESCRIPTORS64, &a), 0);
 }
 

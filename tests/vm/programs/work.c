@@ -184,7 +184,7 @@ static void wrong_arguments(struct expect *x, const struct handle *h, const stru
 	struct neuron_mem_free end = {nothing.handle};
 	struct neuron_mem_get_extended_info info = {.mem_handle = nothing.handle};
 
-	expect_request(x, chunk_event(x, h, "MEM_FREE", &nothing, NO), -EINVAL);
+	expect_request(x, chunk_event(h, "MEM_FREE", &nothing, NO), -EINVAL);
 	must("MEM_FREE", request(h, NEURON_IOCTL_MEM_FREE, &end), -EINVAL);
 	buffer_copy(x, h, &nothing, &end, sizeof(end), true, -EINVAL);
 	/* More than the chunk has. */
@@ -193,7 +193,7 @@ static void wrong_arguments(struct expect *x, const struct handle *h, const stru
 	buffer_copy(x, h, &nothing, pages(KIB(8)), KIB(8), true, -EINVAL);
 	/* Positive results, as the driver gives them. */
 	expect_request(x,
-		chunk_event(x, h, "MEM_GET_EXTENDED_INFO", &(struct chunk){.handle = 9999}, NO),
+		chunk_event(h, "MEM_GET_EXTENDED_INFO", &(struct chunk){.handle = 9999}, NO),
 		EINVAL);
 	must("MEM_GET_EXTENDED_INFO", request(h, NEURON_IOCTL_MEM_GET_EXTENDED_INFO, &info),
 		EINVAL);
@@ -211,7 +211,7 @@ static void not_attached(const struct expect *parent, const struct handle *h,
 	pid_t pid;
 
 	x.thread = "child";
-	expect_request(&x, chunk_event(&x, h, "MEM_FREE", c, NO), -EACCES);
+	expect_request(&x, chunk_event(h, "MEM_FREE", c, NO), -EACCES);
 	expect_file(&x, "flush", query, NO);
 	expect_file(&x, "flush", h, NO);
 	if (x.out)
