@@ -71,8 +71,10 @@ WORK_SRC  := $(wildcard tests/workloads/*.c)
 FUZZ_SRC  := $(wildcard tests/fuzz/*.c)
 FUZZERS   := $(patsubst tests/fuzz/%_fuzz.c,%,$(wildcard tests/fuzz/*_fuzz.c))
 MODEL_SRC := $(filter-out tests/model/main.c,$(wildcard tests/model/*.c))
+# The BPF programs once more, for the host, and the kernel that they meet there.
+BPFHOST_SRC := $(wildcard tests/shim/bpf/*.c tests/shim/bpf/programs/*.c)
 ALL_C     := $(CORE_SRC) $(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC) $(UNIT_SRC) $(BENCH_SRC) $(WORK_SRC) \
-	$(MODEL_SRC) tests/model/main.c $(wildcard tests/shim/*.c) $(FUZZ_SRC)
+	$(MODEL_SRC) tests/model/main.c $(wildcard tests/shim/*.c) $(BPFHOST_SRC) $(FUZZ_SRC)
 
 CORE_O    := $(call obj,$(CORE_SRC)) $(PB_O)
 MAINS_O   := $(call obj,agent/main.c runtime/vdev/main.c)
@@ -100,7 +102,7 @@ PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 # ---- targets ------------------------------------------------------------------------------------
 
 .PHONY: help setup all demo test test-unit test-cli test-vm lint asan tsan fuzz fuzz-programs \
-	bench bench-trace bench-merge bench-export install clean test-programs FORCE
+	bench bench-bpf bench-trace bench-merge bench-export coverage-bpf install clean test-programs FORCE
 
 help:
 	@echo 'ntrace $(VERSION)'
@@ -114,9 +116,11 @@ help:
 	@echo '  make tsan     the tests under ThreadSanitizer'
 	@echo '  make fuzz     build the fuzz targets with clang; FUZZ_SECONDS=N runs each that long'
 	@echo '  make bench    benchmarks'
+	@echo '  make bench-bpf    what the hooks add to an ioctl, beside a bare program, bpftrace and perf trace (root)'
 	@echo '  make bench-trace  what an event costs the traced program, beside LTTng-UST and crossbeam'
 	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS), beside dd, protobuf-c, babeltrace2'
 	@echo '  make bench-export  the Perfetto export at 1 and 10 million events (EXPORT_EVENTS)'
+	@echo '  make coverage-bpf  which branches of the BPF programs the tests take that run them on the host'
 	@echo '  make install  to $$(DESTDIR)$$(PREFIX), now $(DESTDIR)$(PREFIX)'
 	@echo '  make clean    remove $(BUILD)/'
 	@echo 'V=1 shows commands, CI=1 makes warnings errors.'
@@ -143,7 +147,8 @@ $(BUILD)/twin/%/bin/ntrace: FORCE
 	$(Q)$(MAKE) -s --no-print-directory CI= BUILD=$(BUILD)/twin/$* $(TWIN_$*) $@
 FORCE:
 
-lint:
+# Without what is generated cppcheck would guess.
+lint: $(PB_H) $(SKEL_H)
 	$(Q)BUILD=$(BUILD) CC="$(CC)" sh .ci/lint
 
 # The document of conformance is judged by the plain build: some of its tests cannot run under a sanitizer.
@@ -167,6 +172,12 @@ fuzz-programs: $(LIBFUZZ) $(BUILD)/tests/frames_seed
 
 bench: $(BENCHES) $(PROGRAMS) $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/bench/run.sh
+
+# On a file first, where the call itself is short, then over the virtual device.
+bench-bpf: $(BUILD)/bench/ioctl_overhead $(BUILD)/bench/bpf_load $(VDEV)
+	$(Q)$(BUILD)/bench/bpf_load
+	$(Q)$(BUILD)/bench/ioctl_overhead --peers
+	$(Q)$(VDEV) --devices 1 -- $(BUILD)/bench/ioctl_overhead --peers
 
 bench-trace: $(BUILD)/bench/trace_events
 	$(Q)CC=$(CC) bash tests/bench/trace_peers.sh $(BUILD)/bench/trace_events
@@ -217,6 +228,18 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h vmlinux/*.h vmlinux/*.def)
 	$(Q)mkdir -p $(@D) && $(CLANG) -target bpf -mcpu=v3 -O2 -g -D__bpf__ \
 		-Wall -Werror -I. $(shell pkg-config --cflags libbpf) -c $< -o $@
 
+# The programs of the benchmarks' peers.
+$(BUILD)/bpf/bench/%.bpf.o: tests/bench/bpf/%.bpf.c vmlinux/vmlinux.h
+	$(call say,BPF)
+	$(Q)mkdir -p $(@D) && $(CLANG) -target bpf -mcpu=v3 -O2 -g -D__bpf__ \
+		-Wall -Werror -I. $(shell pkg-config --cflags libbpf) -c $< -o $@
+
+$(BUILD)/gen/tests/bench/bpf/%.skel.h: $(BUILD)/bpf/bench/%.bpf.o
+	$(call say,SKEL)
+	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name $(subst .,_,$*)_bpf >$@
+
+$(BUILD)/obj/tests/bench/ioctl_overhead.o: | $(BUILD)/gen/tests/bench/bpf/bare.skel.h
+
 $(BUILD)/gen/bpf/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(call say,SKEL)
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name $(subst .,_,$*)_bpf >$@
@@ -231,6 +254,11 @@ $(BUILD)/obj/%.pb-c.o: $(BUILD)/gen/%.pb-c.c
 $(BUILD)/obj/%.o: %.c | $(PB_H) $(SKEL_H)
 	$(call say,CC)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
+
+# Without const: what the loader sets before a program is verified, a test sets.
+$(BUILD)/obj/tests/shim/bpf/programs/%.o: CPPFLAGS_ALL += -Itests/shim/bpf -D__bpf__ -Dconst=
+$(BUILD)/obj/tests/shim/bpf/programs/%.o: CFLAGS_ALL += -Wno-unknown-pragmas -Wno-missing-prototypes \
+	-Wno-conversion -Wno-unused-parameter -Wno-sign-compare
 
 $(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h tests/shim/watchdog.h
 	$(call say,CXX)
@@ -260,11 +288,28 @@ $(VDEV): $(call obj,$(VDEV_SRC)) $(CORE_O)
 		$(call pkg_libs,fuse3 libprotobuf-c libzstd libxxhash jansson)
 
 # Tests link everything but the two main.c; the public ABI is tested through the shared library.
-$(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
+$(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c $(BPFHOST_SRC)) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
 		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC)))
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CXX) -o $@ $^ $(LDFLAGS_ALL) \
 		$(call pkg_libs,libbpf libelf fuse3 libprotobuf-c libzstd libxxhash jansson) -ldl
+
+# Which branches of the BPF programs the tests take that run them on the host.
+BPFCOV_O := $(patsubst tests/shim/bpf/programs/%.c,$(BUILD)/bpfcov/%.o,$(wildcard tests/shim/bpf/programs/*.c))
+$(BUILD)/bpfcov/%.o: tests/shim/bpf/programs/%.c $(wildcard bpf/*.[ch] vmlinux/*.h tests/shim/bpf/*.h tests/shim/bpf/bpf/*.h)
+	$(call say,CC)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -Itests/shim/bpf -D__bpf__ -Dconst= -std=gnu11 -O0 -g \
+		--coverage -w -fvisibility=hidden $(SAN) -c $< -o $@
+
+$(BUILD)/bpfcov/unit: $(call obj,$(wildcard tests/unit/bpf_*_test.c) tests/shim/watchdog.c $(wildcard tests/shim/bpf/*.c)) \
+		$(BPFCOV_O) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
+		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(AGENT_SRC)))
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CXX) --coverage -o $@ $^ $(LDFLAGS_ALL) \
+		$(call pkg_libs,libbpf libelf libprotobuf-c libzstd libxxhash jansson)
+
+coverage-bpf: $(BUILD)/bpfcov/unit
+	$(Q)BUILD=$(BUILD) sh tests/shim/bpf/coverage.sh
 
 # Preloaded below the sanitizers, so it has none itself.
 $(FAULTS): tests/shim/faults.c

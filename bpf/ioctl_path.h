@@ -81,8 +81,10 @@ static __always_inline void enter(struct nev_cpu *cpu, struct nev_inflight *in, 
 		read_args(cpu, in, arg);
 	error = bpf_map_update_elem(&inflight, &in->tid, in, BPF_NOEXIST);
 	if (error == -17 /* EEXIST */) {
-		forget_stale(in->tid, cpu);
+		/* One whose return was never seen gives its place. */
 		error = bpf_map_update_elem(&inflight, &in->tid, in, BPF_ANY);
+		if (!error)
+			__sync_fetch_and_add(&cpu->counters[NEV_C_LOST_EXIT], 1);
 	}
 	if (error == -7 /* E2BIG */)
 		cpu->counters[NEV_C_LOST_INFLIGHT_FULL]++;

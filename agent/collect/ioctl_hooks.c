@@ -117,30 +117,36 @@ static int size_maps(struct ioctl_hooks *h, const struct ioctl_hooks_options *o)
 	return r ? r : bpf_program__set_autoload(h->skel->progs.follow_free, !o->all_processes);
 }
 
+struct nev_request ioctl_request(const struct ioctl_row *row)
+{
+	unsigned fields = ioctl_row_fields(row);
+	struct nev_request q = {.nargs = (uint16_t)ioctl_class(fields)};
+
+	for (unsigned f = 0; f < fields; f++) {
+		const struct ioctl_field *x = &row->fields[f];
+		unsigned end = x->offset + (x->is_out ? 8u : x->width);
+
+		if (x->is_out) {
+			q.out = x->offset;
+			q.out_index = (uint16_t)f;
+		} else {
+			q.args[f].offset = x->offset;
+			q.args[f].width = x->width;
+		}
+		if (end > q.span)
+			q.span = (uint16_t)end;
+	}
+	return q;
+}
+
 static int fill_requests(struct ioctl_hooks *h)
 {
 	for (size_t i = 0; i < ioctl_row_count; i++) {
 		const struct ioctl_row *row = &ioctl_rows[i];
-		unsigned fields = ioctl_row_fields(row);
-		struct nev_request q = {.nargs = (uint16_t)ioctl_class(fields)};
-		int r;
+		struct nev_request q = ioctl_request(row);
+		int r = bpf_map__update_elem(h->skel->maps.requests, &row->cmd, sizeof(row->cmd),
+			&q, sizeof(q), BPF_NOEXIST);
 
-		for (unsigned f = 0; f < fields; f++) {
-			const struct ioctl_field *x = &row->fields[f];
-			unsigned end = x->offset + (x->is_out ? 8u : x->width);
-
-			if (x->is_out) {
-				q.out = x->offset;
-				q.out_index = (uint16_t)f;
-			} else {
-				q.args[f].offset = x->offset;
-				q.args[f].width = x->width;
-			}
-			if (end > q.span)
-				q.span = (uint16_t)end;
-		}
-		r = bpf_map__update_elem(h->skel->maps.requests, &row->cmd, sizeof(row->cmd), &q,
-			sizeof(q), BPF_NOEXIST);
 		if (r)
 			return r;
 	}

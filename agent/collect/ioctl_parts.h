@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ioctl_parts.h - the handle of the system-call level hooks, for ioctl_hooks.c and ioctl_drain.c alone.
+ * ioctl_parts.h - the handle of the system-call level hooks, for ioctl_hooks.c, ioctl_drain.c and their tests
+ * alone.
  */
 #ifndef NTRACE_COLLECT_IOCTL_PARTS_H
 #define NTRACE_COLLECT_IOCTL_PARTS_H
@@ -8,6 +9,7 @@
 #include "agent/collect/bpf_support.h"
 #include "agent/collect/driver_hooks.h"
 #include "agent/collect/ioctl_hooks.h"
+#include "vmlinux/ioctl_table.h"
 
 #define IOCTL_BATCH_BYTES (64u << 10)
 #define IOCTL_MAX_LINKS 3 /* of the process filter */
@@ -69,5 +71,10 @@ void ioctl_hooks_detach(struct ioctl_hooks *h, bool all);
 
 /* Has h->walk tell of the open calls, announcing those older than before_ns. */
 int ioctl_hooks_walk(const struct ioctl_hooks *h, uint64_t before_ns);
+
+/* ---- ioctl_hooks.c ------------------------------------------------------------------------ */
+
+/* What the programs are told of a request: how its fields are cut out of its argument structure. */
+struct nev_request ioctl_request(const struct ioctl_row *row);
 
 #endif

@@ -1,35 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ioctl_overhead.c - what the system-call hooks add to one ioctl.
+ * ioctl_overhead.c - what the system-call hooks add to one ioctl, and what others add who look at the same.
  *
- * The same calls on the same files with and without the hooks, in turns within one run, so that both
- * meet the same machine: an ordinary file that the hooks take for a neuron device, and one that they
- * do not know; from this process while it is tracked and while it is not.  A thread drains every
- * 10 ms, as the recorder does.  The kernel answers ENOTTY, so the call itself is as short as can be.
+ *	ioctl_overhead            our hooks alone: by number of fields, on another file, of another process
+ *	ioctl_overhead --peers    beside a bare BPF program, empty programs, bpftrace and perf trace
+ *
+ * With NTRACE_DEVICE_ROOT the calls go to the virtual device that lies there; else to an ordinary file that the
+ * hooks take for a device, and the kernel answers ENOTTY, so that the call is as short as can be.
+ *
+ * Every figure is the median of pairs, each of which measures the same calls without and with the watcher, one
+ * after the other; the watchers of a table take turns within a round, so that all meet the same machine.  A
+ * leg of a pair is the median of several batches: who is put off the CPU for once does not count.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tests/bench/watchers.h"
 
-#include "agent/collect/ioctl_hooks.h"
-#include "runtime/base/clock.h"
 #include "vmlinux/ioctl_table.h"
 
-#define CALLS 100000
+#define BATCHES 9
 #define ROUNDS 9
+#define PEER_ROUNDS 20
 #define CANNOT_RUN 77 /* exit code for tests/bench/run.sh: something is lacking here */
 
-enum { FILE_DEVICE, FILE_OTHER, FILE_COUNT };
-
 static char dir[] = "/dev/shm/ntrace-bench-XXXXXX";
-static int fds[FILE_COUNT];
-static bool stop;
 
 static const struct {
 	const char *name;
@@ -42,6 +34,7 @@ static const struct {
 };
 
 #define REQUESTS (sizeof(requests) / sizeof(requests[0]))
+#define FOUR_FIELDS 2
 
 static int by_value(const void *a, const void *b)
 {
@@ -50,134 +43,232 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double median(double *v)
+static double median(double *v, int n)
 {
-	qsort(v, ROUNDS, sizeof(*v), by_value);
-	return v[ROUNDS / 2];
+	qsort(v, (size_t)n, sizeof(*v), by_value);
+	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-static double ns_per_call(int fd, unsigned long cmd)
-{
-	uint64_t arg[8] = {1, 2, 3, 4, 5, 6, 7, 8}, start = clock_boot().ns;
+/* ---- what is called ----------------------------------------------------------------------- */
 
-	for (int i = 0; i < CALLS; i++)
-		if (ioctl(fd, cmd, arg) == 0)
-			abort();
-	return (double)(clock_boot().ns - start) / CALLS;
-}
-
-static int count_bytes(void *ctx, const void *records, size_t size)
-{
-	(void)records;
-	*(uint64_t *)ctx += size;
-	return 0;
-}
-
-static void *drain(void *arg)
-{
-	uint64_t bytes = 0, watermark;
-
-	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
-		ioctl_hooks_drain(arg, count_bytes, &bytes, &watermark);
-		usleep(10000);
-	}
-	return NULL;
-}
-
-/* Hooks that watch the device file; tracked: also the calls of this process. */
-static struct ioctl_hooks *start(bool tracked)
-{
-	struct ioctl_hooks_options o = {.ring_bytes = 64u << 20};
-	struct ioctl_hooks *h;
-	char why[256];
-
-	if (ioctl_hooks_open(&o, &h, why, sizeof(why)) < 0) {
-		fprintf(stderr, "ioctl_overhead: %s\n", why);
-		return NULL;
-	}
-	if (ioctl_hooks_scan_devices(h, dir) != 1 ||
-		(tracked && ioctl_hooks_track(h, getpid()) < 0))
-		abort();
-	return h;
-}
-
-struct result {
-	double plain[ROUNDS], hooked[ROUNDS];
+struct called {
+	int fd; /* -1: getppid */
+	unsigned long cmd;
+	int per_batch;
 };
 
-static int measure(int file, unsigned long cmd, bool tracked, struct result *r)
+static double batch(const struct called *c)
 {
-	for (int i = 0; i < ROUNDS; i++) {
-		struct ioctl_hooks *h;
-		pthread_t thread;
+	/* No handle of anything: who looks at it refuses. */
+	uint64_t arg[8] = {~0ull, 2, 3, 4, 5, 6, 7, 8}, start = clock_boot().ns;
 
-		r->plain[i] = ns_per_call(fds[file], cmd);
-		h = start(tracked);
-		if (!h)
-			return CANNOT_RUN;
-		stop = false;
-		pthread_create(&thread, NULL, drain, h);
-		r->hooked[i] = ns_per_call(fds[file], cmd);
-		__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
-		pthread_join(thread, NULL);
-		ioctl_hooks_close(h);
+	if (c->fd < 0)
+		for (int i = 0; i < c->per_batch; i++)
+			(void)getppid();
+	else
+		for (int i = 0; i < c->per_batch; i++)
+			(void)ioctl(c->fd, c->cmd, arg);
+	return (double)(clock_boot().ns - start) / c->per_batch;
+}
+
+static double leg(const struct called *c)
+{
+	double v[BATCHES];
+
+	for (int i = 0; i < BATCHES; i++)
+		v[i] = batch(c);
+	return median(v, BATCHES);
+}
+
+/* ---- tables ------------------------------------------------------------------------------- */
+
+struct watcher {
+	const char *name;
+	int (*start)(void);
+	void (*stop)(void);
+	const char *tool; /* must be in the PATH; NULL: needs none */
+};
+
+struct row {
+	const struct watcher *watcher;
+	struct called called;
+	double plain[PEER_ROUNDS], added[PEER_ROUNDS];
+	bool lacking;
+	double median_plain, median_added;
+};
+
+static int measure_pair(struct row *r, int round)
+{
+	double with;
+
+	r->plain[round] = leg(&r->called);
+	if (r->watcher->start())
+		return CANNOT_RUN;
+	with = leg(&r->called);
+	r->watcher->stop();
+	r->added[round] = with - r->plain[round];
+	return 0;
+}
+
+static int measure(struct row *rows, size_t count, int rounds)
+{
+	for (size_t i = 0; i < count; i++)
+		rows[i].lacking = rows[i].watcher->tool && !in_path(rows[i].watcher->tool);
+	for (int round = 0; round < rounds; round++)
+		for (size_t i = 0; i < count; i++) {
+			int r = rows[i].lacking ? 0 : measure_pair(&rows[i], round);
+
+			if (r)
+				return r;
+		}
+	for (size_t i = 0; i < count; i++) {
+		rows[i].median_plain = median(rows[i].plain, rounds);
+		rows[i].median_added = median(rows[i].added, rounds);
 	}
 	return 0;
 }
 
-static int report(const char *what, int file, unsigned long cmd, bool tracked)
+static void print_row(const struct row *r, const char *what)
 {
-	struct result r;
-	int error = measure(file, cmd, tracked, &r);
-	double plain, hooked;
-
-	if (error)
-		return error;
-	plain = median(r.plain);
-	hooked = median(r.hooked);
-	printf("ioctl %-34s %7.0f ns without, %7.0f ns with: +%.0f ns, x%.2f\n", what, plain,
-		hooked, hooked - plain, hooked / plain);
-	return 0;
+	if (r->lacking)
+		printf("%-14s %-36s not measured: %s is not installed\n", r->watcher->name, what,
+			r->watcher->tool);
+	else
+		printf("%-14s %-36s %7.0f ns without, +%.0f ns\n", r->watcher->name, what,
+			r->median_plain, r->median_added);
 }
 
-static int run(void)
+static const struct watcher hooks = {"ntrace", hooks_start, hooks_stop, NULL};
+static const struct watcher elsewhere = {"ntrace", hooks_start_elsewhere, hooks_stop, NULL};
+static const struct watcher bare_pair = {"bare program", bare_start, bare_stop, NULL};
+static const struct watcher empty_pair = {"empty programs", empty_start, bare_stop, NULL};
+static const struct watcher by_bpftrace = {"bpftrace", bpftrace_start, tool_stop, "bpftrace"};
+static const struct watcher by_perf = {"perf trace", perf_start, tool_stop, "perf"};
+
+/* ---- our hooks alone ---------------------------------------------------------------------- */
+
+static int hooks_alone(int other_fd)
 {
+	struct row rows[REQUESTS + 2];
 	char what[64];
-	int error = 0;
+	int r;
 
-	for (size_t i = 0; i < REQUESTS && !error; i++) {
-		snprintf(what, sizeof(what), "on a device, %s", requests[i].name);
-		error = report(what, FILE_DEVICE, requests[i].cmd, true);
+	for (size_t i = 0; i < REQUESTS; i++)
+		rows[i] = (struct row){
+			.watcher = &hooks, .called = {watched->fd, requests[i].cmd, 5000}};
+	rows[REQUESTS] = (struct row){
+		.watcher = &hooks, .called = {other_fd, requests[FOUR_FIELDS].cmd, 5000}};
+	rows[REQUESTS + 1] = (struct row){
+		.watcher = &elsewhere, .called = {watched->fd, requests[FOUR_FIELDS].cmd, 5000}};
+	r = measure(rows, REQUESTS + 2, ROUNDS);
+	for (size_t i = 0; i < REQUESTS && !r; i++) {
+		snprintf(what, sizeof(what), "ioctl on a device, %s", requests[i].name);
+		print_row(&rows[i], what);
 	}
-	if (!error)
-		error = report("on another file", FILE_OTHER, requests[2].cmd, true);
-	return error ? error
-		     : report("of an untraced process", FILE_DEVICE, requests[2].cmd, false);
+	if (r)
+		return r;
+	print_row(&rows[REQUESTS], "ioctl on another file");
+	print_row(&rows[REQUESTS + 1], "ioctl of an untraced process");
+	return 0;
 }
 
-int main(void)
-{
-	static const char *const names[FILE_COUNT] = {"dev/neuron0", "other"};
-	char path[64];
-	int error;
+/* ---- beside others ------------------------------------------------------------------------ */
 
+enum { OURS, BARE, BPFTRACE, PERF, UNTRACED, UNTRACED_EMPTY, PPID, PPID_EMPTY, PEER_ROWS };
+
+static void judge(const char *what, double value, const char *unit, double limit)
+{
+	printf("%-52s %7.2f%s, wanted at most %.2f: %s\n", what, value, unit, limit,
+		value <= limit ? "reached" : "NOT REACHED");
+}
+
+static int beside_others(int other_fd, bool is_virtual)
+{
+	int calls = is_virtual ? 200 : 2000;
+	const struct called traced = {watched->fd, watched->cmd, calls};
+	const struct called unrelated = {other_fd, requests[FOUR_FIELDS].cmd, 5000};
+	const struct called ppid = {-1, 0, 5000};
+	static struct row rows[PEER_ROWS];
+	int r;
+
+	rows[OURS] = (struct row){.watcher = &hooks, .called = traced};
+	rows[BARE] = (struct row){.watcher = &bare_pair, .called = traced};
+	rows[BPFTRACE] = (struct row){.watcher = &by_bpftrace, .called = traced};
+	rows[PERF] = (struct row){.watcher = &by_perf, .called = traced};
+	rows[UNTRACED] = (struct row){.watcher = &elsewhere, .called = unrelated};
+	rows[UNTRACED_EMPTY] = (struct row){.watcher = &empty_pair, .called = unrelated};
+	rows[PPID] = (struct row){.watcher = &elsewhere, .called = ppid};
+	rows[PPID_EMPTY] = (struct row){.watcher = &empty_pair, .called = ppid};
+	r = measure(rows, PEER_ROWS, PEER_ROUNDS);
+	if (r)
+		return r;
+	for (int i = OURS; i <= PERF; i++)
+		print_row(&rows[i], "traced ioctl, 4 fields");
+	print_row(&rows[UNTRACED], "unrelated ioctl, another process");
+	print_row(&rows[UNTRACED_EMPTY], "unrelated ioctl, another process");
+	print_row(&rows[PPID], "getppid, another process");
+	print_row(&rows[PPID_EMPTY], "getppid, another process");
+	judge("traced ioctl, against the bare program",
+		rows[OURS].median_added / rows[BARE].median_added, "", 1.5);
+	if (!rows[BPFTRACE].lacking)
+		judge("traced ioctl, against bpftrace",
+			rows[OURS].median_added / rows[BPFTRACE].median_added, "", 0.1);
+	if (!rows[PERF].lacking)
+		judge("traced ioctl, against perf trace",
+			rows[OURS].median_added / rows[PERF].median_added, "", 0.1);
+	judge("unrelated ioctl, beyond empty programs",
+		rows[UNTRACED].median_added - rows[UNTRACED_EMPTY].median_added, " ns", 60);
+	return 0;
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+static int open_below(const char *root, const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	return open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+}
+
+static int run(bool peers)
+{
+	const char *root = getenv("NTRACE_DEVICE_ROOT");
+	bool is_virtual = root && *root;
+	struct target t = {.cmd = requests[FOUR_FIELDS].cmd, .root = is_virtual ? root : dir};
+	int other = open_below(dir, "other");
+	char output[64];
+
+	snprintf(output, sizeof(output), "%s/output", dir);
+	t.output = output;
+	t.fd = open_below(t.root, "dev/neuron0");
+	if (t.fd < 0 || other < 0) {
+		fprintf(stderr, "ioctl_overhead: %s\n", strerror(errno));
+		return CANNOT_RUN;
+	}
+	watched = &t;
+	printf("calls go to %s\n", is_virtual ? "a virtual device" : "an ordinary file (ENOTTY)");
+	return peers ? beside_others(other, is_virtual) : hooks_alone(other);
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const names[] = {"dev/neuron0", "other", "output", "dev"};
+	char path[64];
+	int status;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!mkdtemp(dir)) {
 		fprintf(stderr, "ioctl_overhead: %s: %s\n", dir, strerror(errno));
 		return CANNOT_RUN;
 	}
 	snprintf(path, sizeof(path), "%s/dev", dir);
 	mkdir(path, 0700);
-	for (int i = 0; i < FILE_COUNT; i++) {
+	status = run(argc > 1 && strcmp(argv[1], "--peers") == 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		fds[i] = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+		remove(path);
 	}
-	error = run();
-	for (int i = 0; i < FILE_COUNT; i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		unlink(path);
-	}
-	snprintf(path, sizeof(path), "%s/dev", dir);
-	rmdir(path);
 	rmdir(dir);
-	return error;
+	return status;
 }

@@ -267,11 +267,13 @@ TRACE_EVENT(metrics_post, /* with bit 1 of nmetric_log_posts */
 	),
 	TP_printk("id %u length %u", __entry->id, __entry->length)
 );
+/* clang-format on */
 
 #endif
 
 #undef TRACE_INCLUDE_PATH
+/* clang-format off */
 #define TRACE_INCLUDE_PATH tests/vm/standin
-#define TRACE_INCLUDE_FILE trace
 /* clang-format on */
+#define TRACE_INCLUDE_FILE trace
 #include <trace/define_trace.h>

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * ioctl.c - bpf/ioctl.bpf.c compiled for the host.
+ */
+#define all_processes bpf_host_all_processes /* what the loader sets in it */
+#include "bpf/ioctl.bpf.c"

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bpf_process_test.c - the programs around the calls, driven on the host: who is followed, when a process is
+ * forgotten, and the walk over the calls that are open.
+ */
+#include "tests/unit/bpf_fixture.h"
+
+#define FD BPF_TEST_FD
+#define TGID BPF_TEST_TGID
+#define ADDRESS 0x7ffc00001000ull
+
+/* ---- process filter ----------------------------------------------------------------------- */
+
+static int fork_of(void *parent, uint32_t tgid, uint32_t tid)
+{
+	unsigned long long ctx[2] = {(uintptr_t)parent, (uintptr_t)bpf_host_task_new(tgid, tid, 1)};
+
+	return follow_fork(ctx);
+}
+
+TEST("bpf: children of a followed process are followed, its threads need nothing, others are not",
+	"[bpf][bpf-host]")
+{
+	uint32_t child = 7000;
+
+	REQUIRE(bpf_test_open(65536, 16));
+	CHECK_EQ(fork_of(bpf_host.task, TGID, 6999), 0);
+	CHECK_EQ(bpf_host_count("tracked"), 1);
+	CHECK_EQ(fork_of(bpf_host.task, child, child), 0);
+	CHECK(bpf_host_lookup("tracked", &child) != NULL);
+	CHECK_EQ(fork_of(bpf_host_task_new(8000, 8000, 1), 8001, 8001), 0);
+	CHECK_EQ(bpf_host_count("tracked"), 2);
+	CHECK_EQ(bpf_test_counter(NEV_C_UNTRACKED), 0);
+	bpf_test_close();
+}
+
+TEST("bpf: children that the filter has no room for are counted", "[bpf][bpf-host]")
+{
+	REQUIRE(bpf_test_open(65536, 16));
+	bpf_host_fail("tracked", BPF_HOST_UPDATE, -E2BIG, 2, 3);
+	for (uint32_t i = 0; i < 5; i++)
+		CHECK_EQ(fork_of(bpf_host.task, 7000 + i, 7000 + i), 0);
+	CHECK_EQ(bpf_test_counter(NEV_C_UNTRACKED), 3);
+	CHECK_EQ(bpf_host_count("tracked"), 3);
+	bpf_test_close();
+}
+
+TEST("bpf: a process is forgotten with its last thread and no earlier", "[bpf][bpf-host]")
+{
+	unsigned long long thread[1], last[1], stranger[1];
+	uint32_t tgid = TGID;
+	void *task;
+
+	REQUIRE(bpf_test_open(65536, 16));
+	task = bpf_host_task_new(TGID, 6882, 1);
+	thread[0] = (uintptr_t)task;
+	last[0] = (uintptr_t)bpf_host.task;
+	stranger[0] = (uintptr_t)bpf_host_task_new(4000, 4000, 1);
+	bpf_host_task_live(task, 1);
+	CHECK_EQ(follow_exit(thread), 0);
+	CHECK(bpf_host_lookup("tracked", &tgid) != NULL);
+	bpf_host_task_live((void *)(uintptr_t)stranger[0], 0);
+	CHECK_EQ(follow_exit(stranger), 0);
+	CHECK_EQ(bpf_host_count("tracked"), 1);
+	bpf_host_task_live(bpf_host.task, 0);
+	CHECK_EQ(follow_exit(last), 0);
+	CHECK_EQ(bpf_host_count("tracked"), 0);
+	bpf_test_close();
+}
+
+/* ---- walk over the open calls ------------------------------------------------------------- */
+
+static struct nev_walk *walk_before(uint64_t ns)
+{
+	uint32_t zero = 0;
+	struct nev_walk *w = bpf_host_lookup("walk", &zero);
+
+	w->before_ns = ns;
+	return walk_inflight(NULL) ? NULL : w;
+}
+
+TEST("bpf: the walk tells long open calls once, and the start of the oldest that is not told",
+	"[bpf][bpf-host]")
+{
+	const struct nev_walk *w;
+	uint64_t third = 0;
+
+	REQUIRE(bpf_test_open(65536, 16));
+	w = walk_before(UINT64_MAX);
+	REQUIRE(w != NULL);
+	CHECK_EQ(w->open, 0);
+	CHECK_EQ(w->oldest_ns, UINT64_MAX);
+	for (uint32_t tid = 1; tid <= 4; tid++) {
+		if (tid == 3)
+			third = bpf_host.boot_ns;
+		bpf_test_become(tid);
+		bpf_test_enter(FD, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+	}
+	w = walk_before(third);
+	REQUIRE(w != NULL);
+	CHECK_EQ(w->open, 4);
+	CHECK_EQ(w->found_count, 2);
+	CHECK_EQ(w->found[0].tid + w->found[1].tid, 3);
+	CHECK_EQ(w->found[0].request, NEURON_IOCTL_DEVICE_INFO);
+	CHECK_EQ(w->oldest_ns, third);
+	w = walk_before(UINT64_MAX);
+	REQUIRE(w != NULL);
+	CHECK_EQ(w->open, 4);
+	CHECK_EQ(w->found_count, 2);
+	CHECK_EQ(w->found[0].tid + w->found[1].tid, 7);
+	CHECK_EQ(w->oldest_ns, UINT64_MAX);
+	bpf_test_close();
+}
+
+TEST("bpf: more long open calls than an answer holds come with the next walk", "[bpf][bpf-host]")
+{
+	const struct nev_walk *w;
+	uint64_t first;
+
+	REQUIRE(bpf_test_open(65536, 256));
+	first = bpf_host.boot_ns;
+	for (uint32_t tid = 1; tid <= NEV_WALK_MAX + 6; tid++) {
+		bpf_test_become(tid);
+		bpf_test_enter(FD, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+	}
+	w = walk_before(UINT64_MAX);
+	REQUIRE(w != NULL);
+	CHECK_EQ(w->open, NEV_WALK_MAX + 6);
+	CHECK_EQ(w->found_count, NEV_WALK_MAX);
+	CHECK(w->oldest_ns >= first && w->oldest_ns != UINT64_MAX);
+	w = walk_before(UINT64_MAX);
+	REQUIRE(w != NULL);
+	CHECK_EQ(w->found_count, 6);
+	bpf_test_close();
+}
+
+TEST("bpf: a walk that cannot be made says so", "[bpf][bpf-host]")
+{
+	REQUIRE(bpf_test_open(65536, 16));
+	bpf_test_enter(FD, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+	bpf_host_fail("walk", BPF_HOST_LOOKUP, 0, 1, 1);
+	CHECK_EQ(walk_inflight(NULL), -1);
+	bpf_host_fail("walk", BPF_HOST_LOOKUP, 0, 2, 1); /* the one of the visit */
+	CHECK_EQ(walk_inflight(NULL), 0);
+	bpf_host_fail("inflight", BPF_HOST_WALK, -EINVAL, 1, 1);
+	CHECK_EQ(walk_inflight(NULL), -1);
+	bpf_test_close();
+}
