@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "tests/vm/programs/calls.h"
-#include "tests/vm/programs/rings.h"
+#include "tests/vm/programs/work_calls.h"
+#include "tests/vm/programs/work_rings.h"
 
 #define MAX_THREADS 8 /* one per core: each has its h2t queue for itself */
 #define PARAMETERS "/sys/module/neuron/parameters/"
