@@ -77,6 +77,8 @@ static void close_device(struct expect *x, const struct handle *h, void (*queues
 		queues(x);
 	expect_file(x, "release", h, NO);
 	must("close", close(h->fd), 0);
+	if (!h->query) /* the driver frees what the process left */
+		memset(handles_used[h->device], 0, sizeof(handles_used[0]));
 }
 
 /* ---- requests ----------------------------------------------------------------------------- */
