@@ -74,25 +74,16 @@ bpf_counter() { # number as in enum nev_counter
 # ---- events of the stand-in, as tests/vm/programs/expect.h writes them ----------------------------
 
 # The events of a recording, threads one after the other and without their numbers.
-events_of() { # directory of the recording
+events_of() { # directory of the recording, kinds
 	for f in "$1"/*_pid_*/ntrace.pb; do
 		[ ! -e "$f" ] || ntrace dump "$f" | awk -f /vm/events.awk
-	done | by_thread 1
-}
-# The same of what a program has said beforehand.
-expected_of() { # file
-	by_thread 12 <"$1"
+	done | grep -E "^[^ ]+ (${2:-ioctl|file|dma}) " | by_thread 1
 }
 # Lines with a thread in column n -> without it, those of a thread together, threads in the order of their text.
 by_thread() {
 	awk -v n="$1" '{ t = $n; $n = ""; gsub(/  +/, " "); sub(/^ /, ""); text[t] = text[t] $0 "|" }
 		END { for (t in text) print text[t] }' | sort | tr '|' '\n' | grep .
 }
-# Only events of these kinds.
-only() { # kinds
-	grep -E "^($1) "
-}
-
 # Calls of a function that the stand-in has counted, over all devices; and the sum of their bytes.
 standin_calls() { awk -v f="$1" '$2 == f { n += $3 } END { print n + 0 }' /sys/kernel/debug/neuron_standin/counts; }
 standin_bytes() { awk -v f="$1" '$2 == f { n += $5 } END { print n + 0 }' /sys/kernel/debug/neuron_standin/counts; }

@@ -2,9 +2,9 @@
 /*
  * work.c - a program that uses neuron devices in a way that is known beforehand, to the last event.
  *
- *	work [--expect FILE] LIST [ARGUMENTS]
+ *	work [--expect FILE] LIST [ARGUMENTS]...
  *
- * Lists: basic; dma; user-ring; map; errors; timeout; flood N [short|long]; threads T N;
+ * Lists, run one after the other: basic; dma; user-ring; map; errors; timeout; flood N [short|long]; threads T N;
  * many-devices D.  It checks every result and every byte that comes back itself, and with --expect writes
  * the events that a tracer must see (expect.h).  The devices are those of the stand-in driver; `basic`,
  * `flood` and `threads` also run over a virtual device below $NTRACE_DEVICE_ROOT, and then have no DMA.
@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "tests/vm/programs/calls.h"
-#include "tests/vm/programs/rings.h"
+#include "tests/vm/programs/work_calls.h"
+#include "tests/vm/programs/work_rings.h"
 
 #define MAX_THREADS 8 /* one per core: each has its h2t queue for itself */
 #define PARAMETERS "/sys/module/neuron/parameters/"
@@ -393,8 +393,9 @@ static struct expect main_thread = {.thread = "main"};
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: work [--expect FILE] basic | dma | user-ring | map | errors | timeout |\n"
-		"       flood N [short|long] | threads T N | many-devices D\n");
+		"usage: work [--expect FILE] LIST...\n"
+		"lists: basic, dma, user-ring, map, errors, timeout, flood N [short|long],\n"
+		"       threads T N, many-devices D\n");
 	return 2;
 }
 
@@ -420,41 +421,52 @@ static const struct {
 	{"timeout", list_timeout},
 };
 
-/* argv[0] is the list's name. */
+/* argv[0] is a list's name.  Returns how many words it took, 0: there is no such list. */
 static int run(struct expect *x, char **argv)
 {
+	bool has_word = argv[1] && argv[2];
+
 	for (size_t i = 0; i < sizeof(plain_lists) / sizeof(plain_lists[0]); i++)
 		if (!strcmp(argv[0], plain_lists[i].name)) {
 			plain_lists[i].run(x);
-			return 0;
+			return 1;
 		}
-	if (!strcmp(argv[0], "flood"))
-		list_flood(x, number(argv, 1, 1ul << 30), argv[2] && !strcmp(argv[2], "long"));
-	else if (!strcmp(argv[0], "threads"))
-		list_threads(x, (unsigned)number(argv, 1, MAX_THREADS),
-			argv[2] ? number(argv, 2, 1ul << 30) : 1);
-	else if (!strcmp(argv[0], "many-devices"))
+	if (!strcmp(argv[0], "flood")) {
+		bool longest = has_word && !strcmp(argv[2], "long");
+
+		list_flood(x, number(argv, 1, 1ul << 30), longest);
+		return longest || (has_word && !strcmp(argv[2], "short")) ? 3 : 2;
+	}
+	if (!strcmp(argv[0], "threads")) {
+		list_threads(x, (unsigned)number(argv, 1, MAX_THREADS), number(argv, 2, 1ul << 30));
+		return 3;
+	}
+	if (!strcmp(argv[0], "many-devices")) {
 		list_many_devices(x, (unsigned)number(argv, 1, EXPECT_DEVICES));
-	else
-		return usage();
+		return 2;
+	}
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	int first = 1, r;
+	int at = 1, words;
 
 	if (argc > 3 && !strcmp(argv[1], "--expect")) {
 		main_thread.out = fopen(argv[2], "we");
 		if (!main_thread.out)
 			fail(argv[2], -errno, 0);
-		first = 3;
+		at = 3;
 	}
-	if (argc <= first)
+	if (argc <= at)
 		return usage();
 	main_thread.dma = !getenv("NTRACE_DEVICE_ROOT");
-	r = run(&main_thread, argv + first);
+	for (; at < argc; at += words) {
+		words = run(&main_thread, argv + at);
+		if (!words)
+			return usage();
+	}
 	if (main_thread.out && fclose(main_thread.out))
 		fail("expected events", -errno, 0);
-	return r;
+	return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rings.h - the lists `user-ring` and `map` of work.c: rings and queues that the program itself follows. */
-#ifndef NTRACE_VM_RINGS_H
-#define NTRACE_VM_RINGS_H
+/* work_rings.h - the lists `user-ring` and `map` of work.c: rings and queues that the program itself follows. */
+#ifndef NTRACE_VM_WORK_RINGS_H
+#define NTRACE_VM_WORK_RINGS_H
 
-#include "tests/vm/programs/calls.h"
+#include "tests/vm/programs/work_calls.h"
 
 /* ---- user-ring ---------------------------------------------------------------------------- */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * calls.h - the calls that work.c makes: each writes down its events, makes the call, and checks its result.
+ * work_calls.h - the calls that work.c makes: each writes down its events, makes the call, and checks its result.
  *
  * A result that is not as written down ends the program.
  */
-#ifndef NTRACE_VM_CALLS_H
-#define NTRACE_VM_CALLS_H
+#ifndef NTRACE_VM_WORK_CALLS_H
+#define NTRACE_VM_WORK_CALLS_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,6 +77,8 @@ static void close_device(struct expect *x, const struct handle *h, void (*queues
 		queues(x);
 	expect_file(x, "release", h, NO);
 	must("close", close(h->fd), 0);
+	if (!h->query) /* the driver frees what the process left */
+		memset(handles_used[h->device], 0, sizeof(handles_used[0]));
 }
 
 /* ---- requests ----------------------------------------------------------------------------- */
