@@ -77,7 +77,7 @@ static __always_inline int doorbell(const void *udma, __u32 queue, __u32 tx, __u
 	if (!bpf_core_type_exists(struct ndma_eng))
 		return 0;
 	f.place = place_at(udma - bpf_core_field_offset(struct ndma_eng, udma), queue);
-	f.sequence = ring_doorbell(&f.place, tx);
+	f.sequence = ring_doorbell(&f.place, tx, rx);
 	put_own(NEV_DMA_START, &f);
 	return 0;
 }

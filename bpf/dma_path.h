@@ -30,8 +30,9 @@ struct dma_place {
 
 /* A doorbell that waits for its completion. */
 struct dma_rung {
-	__u32 sequence, count; /* its number; tx descriptors */
-	__u32 tgid, tid;       /* who rang */
+	__u32 sequence;	 /* its number */
+	__u32 tx, rx;	 /* descriptors */
+	__u32 tgid, tid; /* who rang */
 };
 
 struct dma_queue {
@@ -242,7 +243,7 @@ static __always_inline void put_own(enum nev_type type, const struct dma_fact *f
 /* ---- doorbells ---------------------------------------------------------------------------- */
 
 /* Somebody rings: counts it, remembers who waits.  The doorbell's number; 0: there is no room. */
-static __always_inline __u32 ring_doorbell(const struct dma_place *p, __u32 count)
+static __always_inline __u32 ring_doorbell(const struct dma_place *p, __u32 tx, __u32 rx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	struct dma_queue *q = queue_of(p);
@@ -254,7 +255,8 @@ static __always_inline __u32 ring_doorbell(const struct dma_place *p, __u32 coun
 		q->first = q->end - DMA_PENDING + 1; /* the oldest was given up */
 	r = &q->pending[q->end & (DMA_PENDING - 1)];
 	r->sequence = ++q->rung;
-	r->count = count;
+	r->tx = tx;
+	r->rx = rx;
 	r->tgid = id >> 32;
 	r->tid = (__u32)id;
 	q->end++;
@@ -276,7 +278,7 @@ static __always_inline bool take_completed(
 
 		if (at == q->end)
 			return false;
-		if (r->count != count)
+		if (r->tx != count)
 			continue;
 		*ret = *r;
 		q->first = at + 1;
@@ -293,6 +295,8 @@ static __always_inline void complete(const struct dma_place *p, __u32 count, __s
 
 	if (take_completed(p, count, &rung)) {
 		f.sequence = rung.sequence;
+		f.tx = rung.tx;
+		f.rx = rung.rx;
 		if (rung.tid != (__u32)id)
 			f.flags = NEV_DMA_F_KTHREAD;
 	}
