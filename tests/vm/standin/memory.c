@@ -15,6 +15,7 @@
 #include "tests/vm/standin/driver.h"
 
 #define MC_MAGIC 0x6d63686bu
+#define DEVICE_HANDLES (1 << 20) /* first handle of what lives as long as the device */
 #define HBM_RESERVED (16ull << 20) /* at the beginning of each */
 
 static const u64 hbm_base[4] = {0, 0x4000000000ull, 0x800000000000ull, 0x804000000000ull};
@@ -174,10 +175,10 @@ struct mem_chunk *mpset_search_mc(struct mempool_set *mpset, dma_addr_t address)
 
 int nmch_handle_alloc(struct neuron_device *nd, struct mem_chunk *mc, neuron_mc_handle_t *handle)
 {
-	int id;
+	int first = mc->lifespan == MC_LIFESPAN_DEVICE ? DEVICE_HANDLES : 1, id;
 
 	mutex_lock(&nd->nmch.lock);
-	id = idr_alloc(&nd->nmch.handles, mc, 1, 0, GFP_KERNEL);
+	id = idr_alloc(&nd->nmch.handles, mc, first, 0, GFP_KERNEL);
 	if (id > 0)
 		mc->mc_handle = *handle = id;
 	mutex_unlock(&nd->nmch.lock);

@@ -272,6 +272,8 @@ TRACE_EVENT(metrics_post, /* with bit 1 of nmetric_log_posts */
 #endif
 
 #undef TRACE_INCLUDE_PATH
-#define TRACE_INCLUDE_PATH tests / vm / standin
+/* clang-format off */
+#define TRACE_INCLUDE_PATH tests/vm/standin
+/* clang-format on */
 #define TRACE_INCLUDE_FILE trace
 #include <trace/define_trace.h>
