@@ -147,7 +147,8 @@ $(BUILD)/twin/%/bin/ntrace: FORCE
 	$(Q)$(MAKE) -s --no-print-directory CI= BUILD=$(BUILD)/twin/$* $(TWIN_$*) $@
 FORCE:
 
-lint:
+# Without what is generated cppcheck would guess.
+lint: $(PB_H) $(SKEL_H)
 	$(Q)BUILD=$(BUILD) CC="$(CC)" sh .ci/lint
 
 # The document of conformance is judged by the plain build: some of its tests cannot run under a sanitizer.

@@ -91,7 +91,11 @@ int sampler_rss(pid_t pid, uint64_t *ret_bytes)
 	size_t size;
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	/* The main thread may have ended, and has no memory then. */
+	if (pid == getpid())
+		snprintf(path, sizeof(path), "/proc/thread-self/statm");
+	else
+		snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
 	err = file_read(path, 4096, &text, &size);
 	if (err)
 		return err;

@@ -173,13 +173,23 @@ void execution_free(struct execution *e)
 	free(e);
 }
 
+/* It came to nothing, and that is on the timeline too. */
+static NRT_STATUS refuse_without_memory(const struct nrt_model *m)
+{
+	struct trace_model payload = {.model_id = m->id};
+	struct trace_span span = trace_start(m->nc, TRACE_EXECUTE_API, &payload, sizeof(payload));
+
+	trace_stop(&span, NRT_RESOURCE, NULL, 0);
+	return NRT_RESOURCE;
+}
+
 /* ---- nrt_execute -------------------------------------------------------------------------- */
 
 static NRT_STATUS execute_now(
 	struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
 {
 	struct execution *e = execution_new(m, input, output);
-	NRT_STATUS status = e ? execution_run_once(e, 0) : NRT_RESOURCE;
+	NRT_STATUS status = e ? execution_run_once(e, 0) : refuse_without_memory(m);
 
 	execution_free(e);
 	return status;

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "runtime/base/last_thread.h"
 #include "runtime/lifecycle/state.h"
 #include "runtime/log/log.h"
 
@@ -76,6 +77,8 @@ static void settle(struct work_queue *q, const struct work *w)
 {
 	pthread_mutex_lock(&q->lock);
 	q->settled = NRTA_SEQ_GET_SEQ_NUM(w->seq);
+	if (q->settled == atomic_load(&q->last))
+		last_thread_rests();
 	pthread_cond_broadcast(&q->progress);
 	pthread_mutex_unlock(&q->lock);
 }
@@ -101,6 +104,7 @@ static void *work_on(void *arg)
 		settle(q, w);
 		free(w);
 	}
+	last_thread_works();
 	return NULL;
 }
 
@@ -142,6 +146,7 @@ static struct work_queue *queue_new(uint16_t id)
 		queue_free(q);
 		return NULL;
 	}
+	last_thread_rests();
 	return q;
 }
 
@@ -210,6 +215,8 @@ NRT_STATUS work_queue_put(struct work_queue *q, struct work *w, uint64_t limit, 
 		w->next = NULL;
 		if (w->ops->announce)
 			w->ops->announce(w);
+		if (q->settled == number - 1)
+			last_thread_works();
 		q->open[w->kind]++;
 		atomic_store(&q->last, number);
 		*q->tail = w;

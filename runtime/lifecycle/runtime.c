@@ -6,6 +6,7 @@
  */
 #include "runtime/lifecycle/runtime.h"
 
+#include "runtime/base/last_thread.h"
 #include "runtime/lifecycle/init.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/inspect.h"
@@ -75,12 +76,19 @@ static NRT_STATUS init_alone(const struct init_caller *caller)
 	return NRT_SUCCESS;
 }
 
+/* Most programs load the library in the main thread, wherever they call it. */
+__attribute__((constructor)) static void loaded(void)
+{
+	last_thread_watch();
+}
+
 NRT_STATUS nrt_init(nrt_framework_type_t framework, const char *fw_version, const char *fal_version)
 {
 	const struct init_caller caller = {framework, fw_version, fal_version};
 	NRT_STATUS status;
 	enum lib_state state;
 
+	last_thread_watch();
 	if (is_up())
 		return say_out(NRT_SUCCESS);
 	state = state_now();

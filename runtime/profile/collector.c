@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/last_thread.h"
 #include "runtime/device/simulate.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
@@ -75,6 +76,7 @@ static bool drain_all(void)
 static void *drain(void *arg)
 {
 	state_thread_belongs();
+	last_thread_rests(); /* profiles are taken of what others do */
 	pthread_mutex_lock(&lock);
 	while (!stop) {
 		bool busy = drain_all();
@@ -88,6 +90,7 @@ static void *drain(void *arg)
 		}
 	}
 	pthread_mutex_unlock(&lock);
+	last_thread_works();
 	return arg;
 }
 

@@ -389,6 +389,9 @@ static int end(struct inspect_feed *f, enum rec_end_reason reason)
 {
 	int rc = drain_rest(f);
 
+	/* What rings still have is missing for good. */
+	if (f->trouble)
+		reason = REC_END_FAILED;
 	if (rc == 0)
 		rc = rec_put_clock(f->rec);
 	if (rc == 0)
@@ -421,7 +424,7 @@ static uint64_t count_lost(const struct inspect_feed *f)
 int inspect_feed_end(struct inspect_feed *f, enum rec_end_reason reason, struct kept_fd *ret_lock,
 	uint64_t *ret_lost)
 {
-	int rc = f->error, closed;
+	int rc = f->error, trouble, closed;
 
 	unsubscribe(f);
 	if (rc == 0) {
@@ -430,9 +433,10 @@ int inspect_feed_end(struct inspect_feed *f, enum rec_end_reason reason, struct 
 			rc = give_up(f, rc);
 	}
 	*ret_lost = count_lost(f);
+	trouble = f->trouble;
 	closed = rec_writer_end(f->rec, ret_lock);
 	feed_free(f);
-	return rc < 0 ? rc : closed;
+	return rc < 0 ? rc : trouble ? trouble : closed;
 }
 
 void inspect_feed_drop(struct inspect_feed *f)

@@ -25,6 +25,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/env_table.h"
 #include "runtime/base/file.h"
+#include "runtime/base/last_thread.h"
 #include "runtime/base/quiet_signal.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/inspect_about.h"
@@ -298,11 +299,8 @@ static void spool_free(struct inspect_spool *s)
 	free(s);
 }
 
-static void *run(void *arg)
+static void serve(struct inspect_spool *s)
 {
-	struct inspect_spool *s = arg;
-
-	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
 	if (s->feed)
 		inspect_feed_begin(s->feed);
 	while (!atomic_load(&s->ending) && !s->ended) {
@@ -312,10 +310,18 @@ static void *run(void *arg)
 	}
 	if (s->ended) {
 		spool_free(s);
-		return NULL;
+		return;
 	}
 	end(s);
 	answer(s, inspect_end_asked()); /* a signal that came meanwhile need not wait */
+}
+
+static void *run(void *arg)
+{
+	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
+	last_thread_rests();
+	serve(arg);
+	last_thread_works();
 	return NULL;
 }
 

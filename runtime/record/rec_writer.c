@@ -580,17 +580,19 @@ int rec_writer_stop(struct rec_writer *w, int wait_status)
 
 int rec_writer_end(struct rec_writer *w, struct kept_fd *ret_lock)
 {
+	bool no_memory = false;
 	int error;
 
 	if (close_block(w) == 0) {
 		kept_fd_close(&w->reserve);
 		put_footer(w);
+		no_memory = w->error == -ENOMEM;
 	}
 	if (w->error && kept_fd_valid(&w->file) &&
 		ftruncate(w->file.fd, (off_t)w->segment_bytes) < 0)
 		w->segment_bytes = 0; /* a torn block stays, and is cut off when it is read */
 	end_segment(w);
-	error = w->error;
+	error = no_memory ? 0 : w->error; /* the footer repeats what is there */
 	if (ret_lock) {
 		*ret_lock = w->dir;
 		w->dir.fd = -1;

@@ -232,7 +232,8 @@ uint64_t rec_writer_bytes(const struct rec_writer *w);
  * the error from before.
  */
 int rec_writer_stop(struct rec_writer *w, int wait_status);
-/* Writes the footer, flushes, syncs and frees.  0 or the first error. */
+/* Writes the footer, flushes, syncs and frees.  0 or the first error.  Without memory for the footer it is left out,
+ * which is no error: all that was recorded is there. */
 int rec_writer_close(struct rec_writer *w);
 /* The same, but the lock is kept until the caller closes *ret_lock: nobody shall take the recording for one that was
  * left behind while it is being merged.  ret_lock may be NULL. */

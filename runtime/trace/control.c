@@ -133,12 +133,12 @@ void control_destroy(struct control *c)
 
 int control_open_reading(const struct control *c)
 {
-	char path[32];
+	char path[48]; /* not by the main thread, which may have ended */
 	int fd;
 
 	if (!kept_fd_valid(&c->file))
 		return -EBADF;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", c->file.fd);
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", c->file.fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/last_thread.h"
 #include "runtime/trace/announce.h"
 #include "runtime/trace/attach.h"
 #include "runtime/trace/control.h"
@@ -267,6 +268,7 @@ static void *serve(void *arg)
 	struct ctl *ctl = arg;
 	int ms = 0;
 
+	last_thread_rests();
 	while (!atomic_load(&service.ending)) {
 		/* Whoever rings from here on is heard in the next round. */
 		uint32_t seen = atomic_load(&ctl->mail.bell);
@@ -280,6 +282,7 @@ static void *serve(void *arg)
 		if (!atomic_load(&service.ending))
 			attach_sleep(&ctl->mail.bell, seen, ms);
 	}
+	last_thread_works();
 	return NULL;
 }
 

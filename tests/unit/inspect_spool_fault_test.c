@@ -8,6 +8,7 @@
  */
 #include <dlfcn.h>
 #include <limits.h>
+#include <sys/resource.h>
 
 #include "runtime/base/file.h"
 #include "runtime/profile/inspect_config.h"
@@ -36,12 +37,12 @@ static bool find_faults(void)
 	return arm && happened;
 }
 
-/* Runs the hidden test with this tag. */
-static void run_hidden(const char *tag)
+/* Runs the hidden test with this tag; kind: alloc or file. */
+static void run_hidden_with(const char *tag, const char *kind)
 {
-	char unit[PATH_MAX] = "", preload[600];
+	char unit[PATH_MAX] = "", preload[600], fault[40];
 	struct scratch s;
-	char *argv[] = {"/usr/bin/env", "NTRACE_FAULT=alloc:0", "NTRACE_FAULT_PROGRAM=unit",
+	char *argv[] = {"/usr/bin/env", fault, "NTRACE_FAULT_PROGRAM=unit",
 		"ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=1", preload, unit, (char *)tag,
 		NULL};
 
@@ -53,11 +54,17 @@ static void run_hidden(const char *tag)
 	REQUIRE(readlink("/proc/self/exe", unit, sizeof(unit) - 1) > 0);
 	REQUIRE(scratch_make(&s));
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", program_path("tests/faults.so").s);
+	snprintf(fault, sizeof(fault), "NTRACE_FAULT=%s:0", kind);
 	CHECK_EQ(program_run(argv, scratch_path(&s, "log").s, NULL), 0);
 	_cleanup_free_ char *said = program_text(scratch_path(&s, "log").s);
 	test_info("%s", said);
 	CHECK(said && strstr(said, "1 passed, 0 failed, 0 skipped"));
 	scratch_remove(&s);
+}
+
+static void run_hidden(const char *tag)
+{
+	run_hidden_with(tag, "alloc");
 }
 
 static void emit(uint32_t nc, unsigned spans)
@@ -91,7 +98,8 @@ static int open_feed(const struct scratch *s, struct inspect_feed **ret)
 	return rc < 0 ? rc : inspect_feed_open(&wish, ret);
 }
 
-static uint64_t merged_events(const struct scratch *s)
+/* ended: does it say that nothing is missing behind its end? */
+static uint64_t merged(const struct scratch *s, bool *ret_ended)
 {
 	struct merge_result m;
 	char *text = NULL;
@@ -99,9 +107,17 @@ static uint64_t merged_events(const struct scratch *s)
 		scratch_path(s, "rec").s, NULL, &(struct merge_options){.leaf = true}, &m, &text);
 	uint64_t events = rc == 0 && m.output_count ? m.outputs[0].events : 0;
 
+	*ret_ended = rc == 0 && m.ended;
 	merge_result_free(&m);
 	free(text);
 	return events;
+}
+
+static uint64_t merged_events(const struct scratch *s)
+{
+	bool ended;
+
+	return merged(s, &ended);
 }
 
 TEST("inspect spool: flush without allocations", "[.spool_flush]")
@@ -147,6 +163,117 @@ TEST("inspect spool: what a signal handler waits for allocates nothing, whatever
 	"[inspect][spool]")
 {
 	run_hidden("[.spool_flush]");
+}
+
+/* ---- the end of what is recorded ---------------------------------------------------------- */
+
+#define LAST_SPANS 100
+
+/* A recording with events of a ring that its end sees first; the n-th call of the end fails. */
+static void end_with_fault(const struct scratch *s, uint32_t nc, unsigned long n,
+	bool and_all_behind, bool *ret_hit, int *ret_rc)
+{
+	struct inspect_feed *f;
+	struct kept_fd lock = {.fd = -1};
+	uint64_t lost;
+
+	REQUIRE_EQ(open_feed(s, &f), 0);
+	REQUIRE_EQ(inspect_feed_tick(f), 0);
+	trace_core_touch(nc);
+	emit(nc, LAST_SPANS);
+	faults.arm(n, and_all_behind);
+	*ret_rc = inspect_feed_end(f, REC_END_ASKED, &lock, &lost);
+	*ret_hit = faults.happened();
+	faults.arm(0, false);
+	kept_fd_close(&lock);
+}
+
+TEST("inspect spool: an end without memory", "[.spool_end_memory]")
+{
+	struct scratch s;
+	bool ended, hit = false;
+	int rc = -1;
+
+	REQUIRE(find_faults() && scratch_make(&s));
+	end_with_fault(&s, 0, 1, true, &hit, &rc);
+	CHECK(hit && rc == 0);
+	CHECK_EQ(merged(&s, &ended), 2 * LAST_SPANS);
+	CHECK(ended);
+	scratch_remove(&s);
+}
+
+TEST("inspect spool: a session that ends when no memory is left has all that was recorded, and is "
+     "said to be whole",
+	"[inspect][spool]")
+{
+	run_hidden("[.spool_end_memory]");
+}
+
+TEST("inspect spool: an end with calls to the system that fail", "[.spool_end_calls]")
+{
+	bool hit = true;
+
+	REQUIRE(find_faults());
+	for (uint32_t n = 1; hit && n < TRACE_MAX_NC / 2; n++) {
+		for (int behind = 0; behind < 2; behind++) {
+			struct scratch s;
+			uint64_t events;
+			bool ended;
+			int rc = -1;
+
+			REQUIRE(scratch_make(&s));
+			end_with_fault(&s, 2 * n + (uint32_t)behind, n, behind, &hit, &rc);
+			events = merged(&s, &ended);
+			test_info("call %u%s: %d, %llu events, %s", n, behind ? "+" : "", rc,
+				(unsigned long long)events, ended ? "ended" : "not ended");
+			CHECK(events == 2 * LAST_SPANS || (!ended && rc < 0));
+			CHECK(hit || (rc == 0 && ended && events == 2 * LAST_SPANS));
+			scratch_remove(&s);
+		}
+	}
+	CHECK(!hit);
+}
+
+TEST("inspect spool: a session that could not read its last events is not said to be whole",
+	"[inspect][spool]")
+{
+	run_hidden_with("[.spool_end_calls]", "file");
+}
+
+/* No address is left for a ring that the reader has not seen. */
+static int end_without_addresses(void *arg)
+{
+	struct rlimit before, none = {.rlim_cur = 1};
+	struct inspect_feed *f;
+	struct kept_fd lock = {.fd = -1};
+	uint64_t lost;
+	bool ended;
+	int rc;
+
+	if (getrlimit(RLIMIT_AS, &before) || open_feed(arg, &f) || inspect_feed_tick(f))
+		return 1;
+	none.rlim_max = before.rlim_max;
+	trace_core_touch(1);
+	emit(1, LAST_SPANS);
+	if (setrlimit(RLIMIT_AS, &none))
+		return 2;
+	rc = inspect_feed_end(f, REC_END_ASKED, &lock, &lost);
+	(void)setrlimit(RLIMIT_AS, &before);
+	kept_fd_close(&lock);
+	return rc == -ENOMEM && merged(arg, &ended) == 0 && !ended ? 0 : 3;
+}
+
+TEST("inspect spool: a session whose last rings could not be mapped is not said to be whole",
+	"[inspect][spool]")
+{
+	struct scratch s;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+	SKIP("a build without sanitizers, which need addresses themselves");
+#endif
+	REQUIRE(scratch_make(&s));
+	CHECK_EQ(scratch_child(end_without_addresses, &s), 0);
+	scratch_remove(&s);
 }
 
 /* ---- begin and end ------------------------------------------------------------------------ */

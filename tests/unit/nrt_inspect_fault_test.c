@@ -188,6 +188,32 @@ static int all_faults(const struct place *p, const struct faults *faults)
 	return 0;
 }
 
+/* Memory is out when the program executes, and only then. */
+static int execution_refused(const struct place *p, const struct faults *faults)
+{
+	char leaf[PATH_MAX];
+
+	WANT(enter(p) == 0);
+	WANT(chdir(p->scratch.dir) == 0);
+	WANT_STATUS(init(), 0);
+	WANT(job_open(&job, ADD_MODEL, 0) == 0);
+	WANT_STATUS(begin(), 0);
+	faults->arm(1, true);
+	NRT_STATUS status = lib.nrt_execute(job.model, job.in, job.out);
+	faults->arm(0, false);
+	WANT(status == NRT_RESOURCE);
+	WANT_STATUS(stop(), 0);
+	WANT(inspect_leaf(INSPECT_BASE, getpid(), 1, leaf, sizeof(leaf)));
+	WANT(leaf_executions(leaf) == 1);
+	lib.nrt_close();
+	return 0;
+}
+
+TEST("inspect faults: an execution without memory, under tests/faults.so", "[.execution_refused]")
+{
+	faults_work(execution_refused);
+}
+
 static const char *const one_core[] = {"--arch=v2", "--cores=1", NULL};
 
 TEST("inspect faults: the work, under tests/faults.so", "[.inspect_faults]")
@@ -205,4 +231,10 @@ TEST("inspect faults: any call to the system fails in begin or stop, which leave
 	"[nrt][inspect][inspect-faults][vdev][slow]")
 {
 	faults_run_on("[.inspect_faults]", "NTRACE_FAULT=file:0", one_core);
+}
+
+TEST("inspect faults: an execution that there is no memory for is among the events",
+	"[nrt][inspect][inspect-faults][vdev]")
+{
+	faults_run_on("[.execution_refused]", "NTRACE_FAULT=alloc:0", one_core);
 }

@@ -88,10 +88,18 @@ static int ends(void *arg)
 #define LOCKED_TEST(name, fn)                              \
 	TEST(name, "[nrt][inspect][inspect-locked][vdev]") \
 	{                                                  \
+		NEEDS_LOCKS();                             \
 		if (device_lacks())                        \
 			SKIP(device_lacks());              \
 		with_device(fn, two_cores);                \
 	}
+
+/* The program stands between the library and the C library's locks. */
+#ifdef __SANITIZE_THREAD__
+#define NEEDS_LOCKS() SKIP("a build without ThreadSanitizer, which stands there itself")
+#else
+#define NEEDS_LOCKS() (void)0
+#endif
 
 LOCKED_TEST("inspect locked: a flush needs no lock and no memory that an interrupted call may hold",
 	goes_on)

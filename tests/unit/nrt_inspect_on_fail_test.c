@@ -28,7 +28,7 @@ static struct scratch_path scratch_beside(const char *leaf)
 	return p;
 }
 
-/* All that the program did is on the disk. */
+/* All executions of the program are on the disk. */
 static bool is_flushed(void *arg)
 {
 	const uint64_t *events = arg;
@@ -69,6 +69,7 @@ static int killed(void *arg)
 
 	base = scratch_path(&p->scratch, INSPECT_BASE);
 	setenv("NEURON_RT_INSPECT_ON_FAIL", "1", 1);
+	setenv("NEURON_RT_INSPECT_EVENT_FILTER_TYPE", "nrt_execute", 1);
 	setenv("NEURON_RT_INSPECT_OUTPUT_DIR", base.s, 1);
 	WANT(enter(p) == 0);
 	for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {

@@ -38,7 +38,8 @@ vm_base() { # kernel directory, output
 
 # What the kernel says when it is in trouble.
 VM_TROUBLE='Kernel panic|Oops|BUG:|WARNING: CPU|soft lockup|hard LOCKUP|hung_task|blocked for more than|detected stall|general protection|KASAN|UBSAN'
-vm_trouble() { # work directory
-	tr -d '\r' <"$1/console" | grep -aE "$VM_TROUBLE" | head -5
+vm_trouble() { # work directory: the lines, since the last test began
+	tr -d '\r' <"$1/console" | awk -v trouble="$VM_TROUBLE" '/^vm: begin / { n = 0 } $0 ~ trouble && n < 5 { line[n++] = $0 }
+		END { for (i = 0; i < n; i++) print line[i] }'
 	grep -av '^$' "$1/qemu.log" | head -5
 }

@@ -17,6 +17,7 @@ BUILD=$(realpath "${BUILD:-build}")
 export BUILD LC_ALL=C
 . tests/vm/guest.sh
 passed=0 failed=0 skipped=0
+dir=${VM_DIR:-tests/vm} # where the tests are; another one when this program itself is tested
 run=$BUILD/vm/run
 rm -rf "$run" && mkdir -p "$run" || exit 3
 
@@ -41,20 +42,20 @@ outcome() { # passed|failed|skipped, test, kernel, text
 
 setting() { # test, word, default
 	local v
-	v=$(sed -n "s/^$2 *//p" "tests/vm/$1/boot" 2>/dev/null | head -1)
+	v=$(sed -n "s/^$2 *//p" "$dir/$1/boot" 2>/dev/null | head -1)
 	echo "${v:-$3}"
 }
-size_of() { if grep -qx long "tests/vm/$1/boot" 2>/dev/null; then echo long; else echo short; fi; }
+size_of() { if grep -qx long "$dir/$1/boot" 2>/dev/null; then echo long; else echo short; fi; }
 denied() { # test, kernel -> the reason
 	local k t reason
 	while read -r k t reason; do
 		# shellcheck disable=SC2053
 		[[ $2 != $k || $1 != $t ]] || { echo "$reason"; return 0; }
-	done < <(grep -v '^#' tests/vm/deny)
+	done < <(grep -v '^#' "$dir/deny")
 	return 1
 }
 all_tests() {
-	find tests/vm -mindepth 2 -maxdepth 2 -name run -printf '%h\n' | sed 's,.*/,,' | sort
+	find "$dir" -mindepth 2 -maxdepth 2 -name run -printf '%h\n' | sed 's,.*/,,' | sort
 }
 
 # ---- modules --------------------------------------------------------------------------------------
@@ -69,7 +70,7 @@ build_standin() { # kernel directory, variant
 # What of a test's needs cannot be had; builds what can.
 missing_needs() { # test, kernel directory, guest's directory for modules
 	local word v
-	for word in $(cat "tests/vm/$1/needs" 2>/dev/null); do
+	for word in $(cat "$dir/$1/needs" 2>/dev/null); do
 		case $word in
 		fuse) ;; # every kernel here has it
 		module | standin | standin-*)
@@ -81,7 +82,7 @@ missing_needs() { # test, kernel directory, guest's directory for modules
 			else
 				[ -e "$2/standin/$v/built-now" ] || build_standin "$2" "$v" | grep . && return
 				touch "$2/standin/$v/built-now"
-				mkdir -p "$3/standin/$v" && cp "$2/standin/$v/neuron.ko" "$3/standin/$v/"
+				mkdir -p "$3/standin/$v" && strip -g -o "$3/standin/$v/neuron.ko" "$2/standin/$v/neuron.ko"
 			fi ;;
 		*) echo "a meaning of '$word' in needs"; return ;;
 		esac
@@ -94,9 +95,9 @@ missing_needs() { # test, kernel directory, guest's directory for modules
 prepare() { # test, kernel directory, work directory
 	local to=$3/job/tests/$1
 	missing_needs "$1" "$2" "$3/lib/modules" | grep . && return
-	mkdir -p "$3/job/tests" && cp -rL "tests/vm/$1" "$to"
-	if [ -e "tests/vm/$1/host" ]; then
-		OUT=$to timeout 120 bash -u "tests/vm/$1/host" >"$3/host-$1.log" 2>&1 ||
+	mkdir -p "$3/job/tests" && cp -rL "$dir/$1" "$to"
+	if [ -e "$dir/$1/host" ]; then
+		OUT=$to timeout 120 bash -u "$dir/$1/host" >"$3/host-$1.log" 2>&1 ||
 			{ echo "its host part: $(tail -1 "$3/host-$1.log")"; rm -rf "$to"; }
 	fi
 }
@@ -133,7 +134,7 @@ boot_list() { # kernel name, kernel directory, work directory
 		esac
 	done < <(tr -d '\r' <"$work/result")
 	if [ $status != 0 ]; then
-		text="the machine died or hung: $(vm_trouble "$work" | tail -3 | tr '\n' ' ')"
+		text="the machine died or hung: $(vm_trouble "$work" | tail -1)"
 		[ -n "$last" ] || read -r last _ < <(grep -vwFf "$work/left" "$work/list")
 		if [ -n "$last" ]; then
 			outcome failed "$last" "$1" "$text"
@@ -177,7 +178,7 @@ tests_on() { # kernel name, kernel directory
 
 tests=()
 for t in ${*:-$(all_tests)}; do
-	[ -e "tests/vm/$t/run" ] || { echo "vm: no test named $t; there are: $(all_tests | tr '\n' ' ')" >&2; exit 2; }
+	[ -e "$dir/$t/run" ] || { echo "vm: no test named $t; there are: $(all_tests | tr '\n' ' ')" >&2; exit 2; }
 	[ $# -gt 0 ] || [ "${VM_TEST_SIZE:-$(size_of "$t")}" = "$(size_of "$t")" ] || continue
 	tests+=("$t")
 done
@@ -193,12 +194,12 @@ fi
 ran=
 for k in ${VM_KERNELS:-$(awk '!/^#/ { print $1 }' tests/vm/kernels)}; do
 	line=$(bash tests/vm/kernels.sh "$k" 2>"$run/kernel.log")
-	read -r _ dir release <<<"$line"
+	read -r _ kernel release <<<"$line"
 	if [ -z "$release" ]; then
 		for t in "${tests[@]}"; do outcome skipped "$t" "$k" "$(tail -1 "$run/kernel.log")"; done
 	elif [ -z "${wanted:-}" ] || [ "$wanted" = "$release" ]; then
-		find "$dir/standin" -name built-now -delete 2>/dev/null
-		tests_on "$k" "$dir"
+		find "$kernel/standin" -name built-now -delete 2>/dev/null
+		tests_on "$k" "$kernel"
 		ran=yes
 	fi
 done

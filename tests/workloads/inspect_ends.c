@@ -11,9 +11,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <nrt/nrt_async.h>
 #include <nrt/nrt_experimental.h>
 #include <nrt/nrt_profile.h>
 
@@ -25,6 +27,7 @@
 	"output c float32 8\nstep PE 20us add a b c\n"
 #define BYTES 32u
 
+#define SLOW_MODEL "ntrace-model 1\nname slow\nstep SP 400ms nop\n"
 #define HOUR_MODEL "ntrace-model 1\nname hour\nstep SP 3600s nop\n"
 
 static const char *way, *page_file;
@@ -165,6 +168,60 @@ static void note(int number)
 	told_to_end = number;
 }
 
+/* What goes on when the main thread has ended. */
+static void *work_and_return(void *main_thread)
+{
+	(void)pthread_join(*(pthread_t *)main_thread, NULL);
+	atomic_store(&page->stage, ENDS_HEADLESS);
+	(void)execute_some();
+	return NULL;
+}
+
+static void *work_on(void *main_thread)
+{
+	(void)pthread_join(*(pthread_t *)main_thread, NULL);
+	(void)execute_some();
+	atomic_store(&page->stage, ENDS_HEADLESS);
+	(void)ends_idle();
+	return NULL;
+}
+
+static int leave_to(void *(*work)(void *))
+{
+	static pthread_t main_thread;
+	pthread_t other;
+
+	main_thread = pthread_self();
+	if (pthread_create(&other, NULL, work, &main_thread))
+		return 1;
+	pthread_exit(NULL);
+}
+
+static int ends_headless(void)
+{
+	return leave_to(work_and_return);
+}
+
+static int ends_headless_idle(void)
+{
+	return leave_to(work_on);
+}
+
+/* What it has asked the library for is not done yet. */
+static int ends_headless_scheduled(void)
+{
+	static NRT_STATUS later;
+	nrta_seq_t seq;
+	nrt_model_t *slow;
+
+	if (failed("nrt_load", nrt_load(SLOW_MODEL, strlen(SLOW_MODEL), 0, -1, &slow)) ||
+		failed("nrta_execute_schedule",
+			nrta_execute_schedule(slow, job.in, job.out, 0, &later, &seq)))
+		return 1;
+	atomic_fetch_add(&page->count, 1);
+	pthread_exit(NULL);
+}
+
 /* As servers do. */
 static int ends_told(void)
 {
@@ -229,6 +286,9 @@ static const struct {
 	{"stop-wait", ends_stop_and_wait, NULL},
 	{"inside", ends_inside, NULL},
 	{"sessions", ends_in_sessions, NULL},
+	{"headless", ends_headless, NULL},
+	{"headless-idle", ends_headless_idle, NULL},
+	{"headless-scheduled", ends_headless_scheduled, NULL},
 	{"told", ends_told, note},
 	{"exit-in-handler", ends_idle, exit_in_handler},
 	{"_exit-in-handler", ends_working, end_in_handler},

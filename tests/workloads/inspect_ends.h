@@ -15,7 +15,8 @@ enum ends_stage {
 	ENDS_GOES_ON,  /* set by the test, for --wait */
 	ENDS_STOPPING, /* nrt_inspect_stop is the next call */
 	ENDS_STOPPED,
-	ENDS_INSIDE, /* nrt_execute is the next call, and does not return */
+	ENDS_INSIDE,   /* nrt_execute is the next call, and does not return */
+	ENDS_HEADLESS, /* the main thread has ended */
 };
 
 struct ends_page {

@@ -1,4 +1,3 @@
-#!/bin/sh
 # What the tests of a guest have: read by the runner before a test's own script.
 
 result() { # pass|fail|skip text: the outcome of the test, which ends here
@@ -70,4 +69,41 @@ ledger() { # recording, source, name
 bpf_counter() { # number as in enum nev_counter
 	bpftool map dump name cpus |
 		awk -v n="$1" '/"counters":/ { sub(/.*\[/, ""); split($0, v, /[],]/); sum += v[n + 1] } END { print sum + 0 }'
+}
+
+# ---- events of the stand-in, as tests/vm/programs/expect.h writes them ----------------------------
+
+# The events of a recording, threads one after the other and without their numbers.
+events_of() { # directory of the recording, kinds
+	for f in "$1"/*_pid_*/ntrace.pb; do
+		[ ! -e "$f" ] || ntrace dump "$f" | awk -f /vm/events.awk
+	done | grep -E "^[^ ]+ (${2:-ioctl|file|dma}) " | by_thread 1
+}
+# Lines with a thread in column n -> without it, those of a thread together, threads in the order of their text.
+by_thread() {
+	awk -v n="$1" '{ t = $n; $n = ""; gsub(/  +/, " "); sub(/^ /, ""); text[t] = text[t] $0 "|" }
+		END { for (t in text) print text[t] }' | sort | tr '|' '\n' | grep .
+}
+# Calls of a function that the stand-in has counted, over all devices; and the sum of their bytes.
+standin_calls() { awk -v f="$1" '$2 == f { n += $3 } END { print n + 0 }' /sys/kernel/debug/neuron_standin/counts; }
+standin_bytes() { awk -v f="$1" '$2 == f { n += $5 } END { print n + 0 }' /sys/kernel/debug/neuron_standin/counts; }
+standin_zero() { echo 0 >/sys/kernel/debug/neuron_standin/counts; }
+
+# Until a function of the driver is hooked, by whatever step; needs no recorder that says so.
+wait_hooked() { wait_for grep -q "^$1 " /sys/kernel/tracing/enabled_functions; }
+
+# Unloads the driver, which a recorder lets go at its next look after the last device was closed: within a second.
+unload_soon() {
+	local tries=0
+	until rmmod neuron 2>/tmp/rmmod; do
+		[ $tries -lt 100 ] || { cat /tmp/rmmod; return 1; }
+		tries=$((tries + 1))
+		usleep 10000
+	done
+	echo "unloaded after $tries refusals"
+}
+
+# Which step of the ladder a family of hooks has reached in a recording.
+step_of() { # recording, family
+	ntrace rec info "$1" | sed -n "s/^ladder *$2: \([a-z_]*\) reached.*/\1/p" | head -1
 }

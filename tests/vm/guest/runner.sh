@@ -1,4 +1,3 @@
-#!/bin/sh
 # Runs the tests that /job/list names, one after the other, in a guest.
 # On descriptor 3, a line each: `begin NAME`, `result NAME pass|fail|skip SECONDS TEXT`.
 # A test also fails when the kernel complains while it runs, or when it leaves the module loaded.

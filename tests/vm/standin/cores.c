@@ -98,8 +98,9 @@ static struct neuron_reset_request *find_request(struct neuron_device *nd, u32 i
 {
 	struct neuron_reset_request *q;
 
-	list_for_each_entry(
-		q, &nd->nr.requests, list) if (open ? !q->done : q->request_id == id) return q;
+	list_for_each_entry (q, &nd->nr.requests, list)
+		if (open ? !q->done : q->request_id == id)
+			return q;
 	return NULL;
 }
 
@@ -204,12 +205,16 @@ int nr_create(struct neuron_device *nd)
 
 void nr_destroy(struct neuron_device *nd)
 {
-	struct neuron_reset_request *q, *next;
+	struct neuron_reset_request *q;
 
 	if (!nd->nr.thread)
 		return;
 	kthread_stop(nd->nr.thread);
-	list_for_each_entry_safe(q, next, &nd->nr.requests, list) kfree(q);
+	while (!list_empty(&nd->nr.requests)) {
+		q = list_first_entry(&nd->nr.requests, struct neuron_reset_request, list);
+		list_del(&q->list);
+		kfree(q);
+	}
 }
 
 /* ---- notification queues ------------------------------------------------------------------ */

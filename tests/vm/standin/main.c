@@ -5,10 +5,7 @@
 #include <linux/vmalloc.h>
 
 #include "tests/vm/standin/driver.h"
-
-#ifndef STANDIN_VERSION
-#define STANDIN_VERSION "2.24.7.0"
-#endif
+#include "variant.h" /* STANDIN_VERSION; made by the Makefile, so that srcversion differs, too */
 
 struct neuron_device *neuron_devices[MAX_NEURON_DEVICE_COUNT];
 int total_neuron_devices;
@@ -22,7 +19,7 @@ MODULE_PARM_DESC(delay_us, "from a doorbell until its descriptors are executed")
 bool never;
 module_param(never, bool, 0644);
 MODULE_PARM_DESC(never, "doorbells are taken and nothing is executed");
-uint timeout_ms = 1000;
+uint timeout_ms = 10000;
 module_param(timeout_ms, uint, 0644);
 MODULE_PARM_DESC(timeout_ms, "how long the driver waits for one doorbell");
 uint reset_ms = 10;

@@ -15,7 +15,7 @@
 #include "tests/vm/standin/driver.h"
 
 #define MC_MAGIC 0x6d63686bu
-#define DEVICE_HANDLES (1 << 20) /* first handle of what lives as long as the device */
+#define DEVICE_HANDLES (1 << 20)   /* first handle of what lives as long as the device */
 #define HBM_RESERVED (16ull << 20) /* at the beginning of each */
 
 static const u64 hbm_base[4] = {0, 0x4000000000ull, 0x800000000000ull, 0x804000000000ull};
@@ -159,10 +159,9 @@ void KEPT mc_free(struct mem_chunk **mcp)
 
 struct mem_chunk *mpset_search_mc(struct mempool_set *mpset, dma_addr_t address)
 {
-	struct mem_chunk *mc;
+	struct mem_chunk *mc = NULL;
 
-	list_for_each_entry(mc, &mpset->chunks, lifespan_list)
-	{
+	list_for_each_entry (mc, &mpset->chunks, lifespan_list) {
 		dma_addr_t begin = ndma_mc_to_pa(mc);
 
 		if (address >= begin && address - begin < mc->size)
@@ -220,14 +219,13 @@ static struct mem_chunk *next_of_process(struct neuron_device *nd, pid_t pid)
 	int id;
 
 	mutex_lock(&nd->nmch.lock);
-	idr_for_each_entry(&nd->nmch.handles, mc,
-		id) if (mc->lifespan == MC_LIFESPAN_CUR_PROCESS && (mc->pid == pid || !pid))
-	{
-		idr_remove(&nd->nmch.handles, id);
-		mc->mc_handle = 0;
-		found = mc;
-		break;
-	}
+	idr_for_each_entry (&nd->nmch.handles, mc, id)
+		if (mc->lifespan == MC_LIFESPAN_CUR_PROCESS && (mc->pid == pid || !pid)) {
+			idr_remove(&nd->nmch.handles, id);
+			mc->mc_handle = 0;
+			found = mc;
+			break;
+		}
 	mutex_unlock(&nd->nmch.lock);
 	return found;
 }
@@ -242,10 +240,10 @@ void mpset_free_expired_mc(struct mempool_set *mpset, pid_t pid)
 
 void mpset_destroy(struct neuron_device *nd)
 {
-	struct mem_chunk *mc, *next;
+	struct mem_chunk *mc;
 
-	list_for_each_entry_safe(mc, next, &nd->mpset.chunks, lifespan_list)
-	{
+	while (!list_empty(&nd->mpset.chunks)) {
+		mc = list_first_entry(&nd->mpset.chunks, struct mem_chunk, lifespan_list);
 		list_del(&mc->lifespan_list);
 		destroy(mc);
 	}

@@ -132,7 +132,7 @@ static long make_queue(device *nd, const struct neuron_notifications_init_v2 *a,
 	u64 *mmap_offset, u64 *mem_handle)
 {
 	bool ts = a->nq_dev_type == NEURON_NQ_DEV_TOP_SP;
-	struct mem_chunk *mc;
+	struct mem_chunk *mc = NULL;
 	long r;
 
 	if (a->nq_dev_id > 255 || a->engine_index > 255)

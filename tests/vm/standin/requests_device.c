@@ -118,7 +118,7 @@ static u32 *register_at(device *nd, u64 address)
 	u64 offset = address - BAR0_BASE;
 
 	return offset <= BAR0_BYTES - sizeof(u32) && offset % sizeof(u32) == 0
-		       ? nd->npdev.bar0 + offset
+		       ? (u32 *)((char *)nd->npdev.bar0 + offset)
 		       : NULL;
 }
 

@@ -138,16 +138,19 @@ static struct neuron_mem_copy_async64 wide(const void *arg, bool is_wide)
 	};
 }
 
-static long copy(device *nd, const struct neuron_mem_copy_async64 *a, bool async, int *wait_handle)
+/* With a place for a wait handle the copy is asynchronous. */
+static long copy(device *nd, const struct neuron_mem_copy_async64 *a, int *wait_handle)
 {
 	struct pair p;
 	long r = -EINVAL;
 
 	if (get_pair(nd, a->src_mem_handle, a->dst_mem_handle, &p) &&
 		within(p.src, a->src_offset, a->size) && within(p.dst, a->dst_offset, a->size)) {
-		r = async ? ndma_memcpy_mc_async(nd, p.src, p.dst, a->src_offset, a->dst_offset,
-				    a->size, a->host_prefetch_addr, a->pwait_handle, wait_handle)
-			  : ndma_memcpy_mc(nd, p.src, p.dst, a->src_offset, a->dst_offset, a->size);
+		if (wait_handle)
+			r = ndma_memcpy_mc_async(nd, p.src, p.dst, a->src_offset, a->dst_offset,
+				a->size, a->host_prefetch_addr, a->pwait_handle, wait_handle);
+		else
+			r = ndma_memcpy_mc(nd, p.src, p.dst, a->src_offset, a->dst_offset, a->size);
 		if (r == 0)
 			trace_ioctl_mem_copy(nd, p.src, p.dst);
 	}
@@ -163,7 +166,7 @@ static long mem_copy(device *nd, request *q, void *arg, void __user *user)
 		a = wide(arg, false);
 	else
 		memcpy(&a, arg, q->size);
-	return copy(nd, &a, false, NULL);
+	return copy(nd, &a, NULL);
 }
 
 static long mem_copy_async(device *nd, request *q, void *arg, void __user *user)
@@ -172,14 +175,14 @@ static long mem_copy_async(device *nd, request *q, void *arg, void __user *user)
 	struct neuron_mem_copy_async *short_form = arg;
 	bool is_long = q->cmd == NEURON_IOCTL_MEM_COPY_ASYNC64;
 	struct neuron_mem_copy_async64 a = wide(arg, is_long);
-	int handle;
+	int handle = 0;
 	long r;
 
 	if (!is_long) {
 		a.host_prefetch_addr = short_form->host_prefetch_addr;
 		a.pwait_handle = short_form->pwait_handle;
 	}
-	r = copy(nd, &a, true, &handle);
+	r = copy(nd, &a, &handle);
 	if (r)
 		return r;
 	if (is_long)

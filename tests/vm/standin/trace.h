@@ -267,13 +267,11 @@ TRACE_EVENT(metrics_post, /* with bit 1 of nmetric_log_posts */
 	),
 	TP_printk("id %u length %u", __entry->id, __entry->length)
 );
-/* clang-format on */
 
 #endif
 
 #undef TRACE_INCLUDE_PATH
-/* clang-format off */
 #define TRACE_INCLUDE_PATH tests/vm/standin
-/* clang-format on */
 #define TRACE_INCLUDE_FILE trace
+/* clang-format on */
 #include <trace/define_trace.h>
