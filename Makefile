@@ -255,10 +255,11 @@ $(BUILD)/obj/%.o: %.c | $(PB_H) $(SKEL_H)
 	$(call say,CC)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
 
-# Without const: what the loader sets before a program is verified, a test sets.
+# Without const: what the loader sets before a program is verified, a test sets.  Programs load what is not aligned, as
+# x86 does.
 $(BUILD)/obj/tests/shim/bpf/programs/%.o: CPPFLAGS_ALL += -Itests/shim/bpf -D__bpf__ -Dconst=
 $(BUILD)/obj/tests/shim/bpf/programs/%.o: CFLAGS_ALL += -Wno-unknown-pragmas -Wno-missing-prototypes \
-	-Wno-conversion -Wno-unused-parameter -Wno-sign-compare
+	-Wno-conversion -Wno-unused-parameter -Wno-sign-compare -Wno-shadow $(if $(SANITIZE),-fno-sanitize=alignment)
 
 $(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h tests/shim/watchdog.h
 	$(call say,CXX)
