@@ -53,6 +53,7 @@ static struct watched {
 static struct {
 	_Atomic int owner;	  /* the process that all of this is for; 0: not open */
 	_Atomic bool armed;	  /* a thread answers */
+	_Atomic bool thread;	  /* the session's thread has files to make */
 	_Atomic uint32_t holders; /* threads between hold and release */
 	_Atomic uint32_t asked, taken, flushed;
 	_Atomic bool finish_asked, finishing, finished; /* finishing: the thread has taken it */
@@ -135,6 +136,12 @@ static bool is_finished(void)
 	       (!atomic_load(&end.armed) || atomic_load(&end.finished));
 }
 
+/* The thread has made the files, or cannot. */
+static bool is_answered(void)
+{
+	return !atomic_load(&end.thread) || atomic_load(&end.finished);
+}
+
 /* Nothing to wait for, nobody to ask. */
 static bool is_idle(void)
 {
@@ -183,7 +190,7 @@ static void wait_until_flushed(uint32_t ticket)
 	}
 }
 
-static void wait_until_finished(uint64_t first)
+static void wait_until(bool (*is_done)(void), uint64_t first)
 {
 	const uint64_t until = first + INSPECT_END_GRACE_MS * NS_PER_MS;
 	uint64_t now;
@@ -191,7 +198,7 @@ static void wait_until_finished(uint64_t first)
 	for (;;) {
 		uint32_t seen = atomic_load(&end.changes);
 
-		if (is_finished() || (now = now_ns()) >= until || is_pressed_again(first, now))
+		if (is_done() || (now = now_ns()) >= until || is_pressed_again(first, now))
 			return;
 		wait_for_change(seen,
 			until - now < LOOK_MS * NS_PER_MS ? until - now : LOOK_MS * NS_PER_MS);
@@ -274,7 +281,7 @@ static bool save_before(int number, bool ends)
 	else {
 		if (armed)
 			(void)ask_for(INSPECT_END_FINISH);
-		wait_until_finished(first);
+		wait_until(is_finished, first);
 	}
 	return false;
 }
@@ -381,6 +388,7 @@ static int install(struct watched *w)
 static void forget_parent(void)
 {
 	atomic_store(&end.armed, false);
+	atomic_store(&end.thread, false);
 	atomic_store(&end.holders, 0);
 	atomic_store(&end.poked, false);
 	atomic_store(&end.finishing, false);
@@ -488,6 +496,12 @@ enum inspect_end_ask inspect_end_asked(void)
 	return INSPECT_END_FINISH;
 }
 
+void inspect_end_thread(bool works)
+{
+	atomic_store(&end.thread, works);
+	change();
+}
+
 void inspect_end_answer(enum inspect_end_ask done)
 {
 	if (done == INSPECT_END_FINISH) {
@@ -500,13 +514,17 @@ void inspect_end_answer(enum inspect_end_ask done)
 
 /* ---- exit --------------------------------------------------------------------------------- */
 
-/* The thread may do what a call that holds its locks for ever cannot. */
+/* The thread may do what a call that holds its locks for ever cannot.  A stop that was interrupted has told it to end, mostly:
+ * then it goes on by itself. */
 static void finish_by_thread(void)
 {
-	if (holding)
-		return;
 	(void)ask_for(INSPECT_END_FINISH);
-	wait_until_finished(now_ns());
+	wait_until(holding ? is_answered : is_finished, now_ns());
+}
+
+static bool is_unfinished(void)
+{
+	return holding ? atomic_load(&end.thread) : !is_idle();
 }
 
 /*
@@ -523,7 +541,7 @@ __attribute__((destructor)) static void end_of_program(void)
 		(void)inspect_finish(REC_END_ASKED, true);
 		api_leave();
 	}
-	if (!is_idle())
+	if (is_unfinished())
 		log_error(TAG,
 			"The program exits in the middle of a call, and the session could not be "
 			"finished: `ntrace salvage` makes its files from the recording in its "

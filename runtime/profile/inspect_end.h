@@ -66,4 +66,7 @@ int inspect_end_ask_fd(void);
 enum inspect_end_ask inspect_end_asked(void);
 void inspect_end_answer(enum inspect_end_ask done);
 
+/* The thread begins, or has done all that it will do.  For exit in a handler that has interrupted a begin or stop. */
+void inspect_end_thread(bool works);
+
 #endif
