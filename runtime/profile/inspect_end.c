@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_end.c - the handlers of SIGINT and SIGTERM, and what they and the session's thread say to each other.
+ * inspect_end.c - the handlers of SIGINT and SIGTERM, and what they and the session's thread say to
+ * each other.
  *
- * All of it is words: who asks counts `asked` up, who answers sets `flushed` to the count that it saw, and whatever is
- * waited for moves `changes`, a futex.  A futex and not a second eventfd, because it needs no reset between
- * waiters and no descriptor that the program could close.  The eventfd only makes the thread look sooner
- * than its tick.
+ * All of it is words: who asks counts `asked` up, who answers sets `flushed` to the count that it
+ * saw, and whatever is waited for moves `changes`, a futex.  A futex and not a second eventfd,
+ * because it needs no reset between waiters and no descriptor that the program could close.  The
+ * eventfd only makes the thread look sooner than its tick.
  *
- * In a handler that ends the process both signals are blocked, so that a storm of them cannot nest frames on a small stack;
- * the second Ctrl-C is then taken from what is pending.
+ * In a handler that ends the process both signals are blocked, so that a storm of them cannot nest
+ * frames on a small stack; the second Ctrl-C is then taken from what is pending.
  */
 #include "runtime/profile/inspect_end.h"
 
@@ -38,8 +39,8 @@
 
 static const struct sigaction by_default = {.sa_handler = SIG_DFL};
 
-/* A signal, and the action that our handler replaced: written before `next` shows it, and only while no handler
- * uses it. */
+/* A signal, and the action that our handler replaced: written before `next` shows it, and only
+ * while no handler uses it. */
 static struct watched {
 	int number;
 	bool installed, had_handler;
@@ -252,7 +253,8 @@ static void say(int number, bool ends)
 	log_from_handler(LOG_LEVEL_INFO, TAG, line, (size_t)(p - line));
 }
 
-/* Does the default action end the process?  Not the first one of a pid namespace: there is nothing to finish. */
+/* Does the default action end the process?  Not the first one of a pid namespace: there is nothing
+ * to finish. */
 static bool ends_process(const struct sigaction *next)
 {
 	return next->sa_handler == SIG_DFL && getpid() != 1;
@@ -297,8 +299,8 @@ static const struct sigaction *take_next(struct watched *w)
 	return next;
 }
 
-/* As if there had never been a handler.  It returns when the default action is nothing: in the first process of a pid
- * namespace. */
+/* As if there had never been a handler.  It returns when the default action is nothing: in the
+ * first process of a pid namespace. */
 static void act_by_default(int number)
 {
 	struct sigaction before;
@@ -338,7 +340,8 @@ static bool is_our_handler(const struct sigaction *a)
 	return (a->sa_flags & SA_SIGINFO) && a->sa_sigaction == on_signal;
 }
 
-/* The program's handler finds what it asked for: its mask, its stack, whether system calls are resumed. */
+/* The program's handler finds what it asked for: its mask, its stack, whether system calls are
+ * resumed. */
 static struct sigaction action_before(const struct sigaction *next)
 {
 	struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
@@ -355,8 +358,9 @@ static struct sigaction action_before(const struct sigaction *next)
 	return ours;
 }
 
-/* Only the first time may a handler be replaced: one that is found later may have saved ours and call it, and ours would call
- * it, for ever.  Nor is the default action that follows upon a program's handler: that one may be put back. */
+/* Only the first time may a handler be replaced: one that is found later may have saved ours and
+ * call it, and ours would call it, for ever.  Nor is the default action that follows upon a
+ * program's handler: that one may be put back. */
 static bool may_replace(const struct watched *w, const struct sigaction *now)
 {
 	if (now->sa_handler == SIG_IGN || is_our_handler(now))
@@ -514,8 +518,8 @@ void inspect_end_answer(enum inspect_end_ask done)
 
 /* ---- exit --------------------------------------------------------------------------------- */
 
-/* The thread may do what a call that holds its locks for ever cannot.  A stop that was interrupted has told it to end, mostly:
- * then it goes on by itself. */
+/* The thread may do what a call that holds its locks for ever cannot.  A stop that was interrupted
+ * has told it to end, mostly: then it goes on by itself. */
 static void finish_by_thread(void)
 {
 	(void)ask_for(INSPECT_END_FINISH);
@@ -528,8 +532,9 @@ static bool is_unfinished(void)
 }
 
 /*
- * A program that ends without nrt_close.  Its own destructors and functions of atexit have run by now, with the session.
- * When it exits in a signal handler that has interrupted one of our calls, this is the end of that call too.
+ * A program that ends without nrt_close.  Its own destructors and functions of atexit have run by
+ * now, with the session. When it exits in a signal handler that has interrupted one of our calls,
+ * this is the end of that call too.
  */
 __attribute__((destructor)) static void end_of_program(void)
 {
