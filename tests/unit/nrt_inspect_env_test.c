@@ -314,7 +314,7 @@ TEST("inspect env: the list has the variables that are set and that the session 
 		for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++)
 			unsetenv(set[i][0]);
 		REQUIRE(list != NULL);
-		for (; list[n] && n < 3; n++)
+		for (; n < 3 && list[n]; n++)
 			CHECK_STR(list[n], wanted[n]);
 		CHECK_EQ(n, by_environment ? 3 : 1);
 		inspect_env_free(list);
