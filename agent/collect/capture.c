@@ -21,6 +21,7 @@
 #include "agent/collect/capture_parts.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
+#include "runtime/record/modules.h"
 #include "runtime/record/rec_put.h"
 
 #define LAST_POLLS 64 /* when the command has ended; a runtime may go on writing */
@@ -152,6 +153,28 @@ int capture_follow_devices(struct capture *c)
 	return 0;
 }
 
+/* The driver has come or gone. */
+static int put_module(struct capture *c)
+{
+	const struct driver_module *m = ioctl_hooks_module(c->hooks);
+	const struct rec_ladder_step *step = ioctl_hooks_ladder(c->hooks);
+	struct rec_module head = {
+		.generation = ioctl_hooks_generation(c->hooks), .loaded = m->present};
+	struct rec_module_step rows[MODULES_STEPS];
+	size_t n = 0;
+
+	memcpy(head.version, m->version, strnlen(m->version, sizeof(head.version)));
+	memcpy(head.srcversion, m->srcversion, strnlen(m->srcversion, sizeof(head.srcversion)));
+	memset(rows, 0, sizeof(rows));
+	for (; m->present && step->family && n < MODULES_STEPS; step++, n++) {
+		memcpy(rows[n].family, step->family, strnlen(step->family, sizeof(rows[n].family)));
+		memcpy(rows[n].step, step->step, strnlen(step->step, sizeof(rows[n].step)));
+		memcpy(rows[n].result, step->result, strnlen(step->result, sizeof(rows[n].result)));
+	}
+	return rec_writer_frame(c->rec, REC_MODULE, REC_SOURCE_RECORDER, &head, sizeof(head), rows,
+		n * sizeof(*rows));
+}
+
 static int drain(struct capture *c)
 {
 	/* Runtimes first: what a span contains is then at least as complete as the span. */
@@ -166,6 +189,8 @@ static int drain(struct capture *c)
 		return (int)n;
 	c->drained += (uint64_t)n;
 	n = ioctl_hooks_follow(c->hooks);
+	if (n > 0)
+		n = put_module(c);
 	if (n < 0)
 		return (int)n;
 	n = ioctl_hooks_drain(c->hooks, on_kernel, c, &c->kernel_watermark);

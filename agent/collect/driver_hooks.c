@@ -326,6 +326,11 @@ enum hook_level driver_hooks_level(const struct driver_hooks *h, const char *fam
 	return f < h->family_count ? (enum hook_level)h->levels[f] : HOOK_LEVELS;
 }
 
+const char *driver_hooks_family(const struct driver_hooks *h, unsigned i)
+{
+	return i < h->family_count ? h->families[i] : NULL;
+}
+
 const char *const *driver_hooks_names(const struct driver_hooks *h)
 {
 	return h->names;

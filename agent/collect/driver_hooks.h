@@ -68,6 +68,8 @@ const struct driver_module *driver_hooks_module(const struct driver_hooks *h);
 const struct rec_ladder_step *driver_hooks_ladder(const struct driver_hooks *h);
 /* Level that a family reached; HOOK_LEVELS: none. */
 enum hook_level driver_hooks_level(const struct driver_hooks *h, const char *family);
+/* Name of the i-th family; NULL beyond the last. */
+const char *driver_hooks_family(const struct driver_hooks *h, unsigned i);
 /* Names of the attached hooks, "fentry:ncdev_ioctl", NULL-terminated. */
 const char *const *driver_hooks_names(const struct driver_hooks *h);
 /* How often the kernel skipped a hook, as ioctl_hooks_missed. */

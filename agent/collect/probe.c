@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "agent/collect/bpf_support.h"
+#include "agent/collect/driver_hooks.h"
 #include "agent/collect/host.h"
 #include "bpf/neuron_event.h"
 #include "bpf/ioctl.skel.h"
@@ -325,6 +326,56 @@ static const struct probe_step steps[] = {
 	{"neuron driver", false, try_driver, "only a virtual device can be recorded"},
 };
 
+/* ---- hooks inside of the driver: a row for each family ------------------------------------- */
+
+/* What came of the steps of a family, best first: "kprobe (fentry: no BTF)". */
+static void say_family(struct probe_row *row, const struct rec_ladder_step *ladder,
+	const char *family, const char *reached)
+{
+	char others[128] = "";
+	size_t used = 0;
+
+	for (const struct rec_ladder_step *s = ladder; s->family; s++) {
+		if (strcmp(s->family, family) != 0 || strcmp(s->result, "reached") == 0 ||
+			used >= sizeof(others))
+			continue;
+		(void)snprintf(others + used, sizeof(others) - used, "%s%s: %s", used ? ", " : "",
+			s->step, s->result);
+		used = strlen(others);
+	}
+	(void)snprintf(row->name, sizeof(row->name), "driver hooks: %s", family);
+	say(row, reached ? PROBE_OK : PROBE_MISSING, "%s%s%s%s", reached ? reached : "none",
+		used ? " (" : "", others, used ? ")" : "");
+}
+
+static int try_driver_hooks(struct probe *p, struct probe_row *rows, int max)
+{
+	struct driver_hooks *h;
+	char why[160];
+	int n = 0;
+
+	if (!p->skel || max < 1)
+		return 0;
+	struct bpf_map *const shared[] = {p->skel->maps.ring, p->skel->maps.inflight,
+		p->skel->maps.requests, p->skel->maps.tracked, p->skel->maps.cpus, NULL};
+	const struct driver_hooks_options o = {
+		.all_processes = true, .shared = shared, .sys = p->sys};
+	if (driver_hooks_open(&o, &h, why, sizeof(why)) < 0)
+		return 0;
+	for (unsigned f = 0; n < max && driver_hooks_module(h)->present; f++) {
+		const char *family = driver_hooks_family(h, f);
+
+		if (!family)
+			break;
+		rows[n] = (struct probe_row){
+			.consequence = "the summary's BLIND says what is not seen"};
+		say_family(&rows[n++], driver_hooks_ladder(h), family,
+			hook_level_name(driver_hooks_level(h, family)));
+	}
+	driver_hooks_close(h);
+	return n;
+}
+
 int probe_run_at(const struct probe_paths *paths, struct probe_row *rows, int max)
 {
 	struct probe p = {
@@ -337,12 +388,13 @@ int probe_run_at(const struct probe_paths *paths, struct probe_row *rows, int ma
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && n < max; i++) {
 		struct probe_row *row = &rows[n++];
 
-		*row = (struct probe_row){.name = steps[i].name,
-			.required = steps[i].required,
-			.consequence = steps[i].consequence};
+		*row = (struct probe_row){
+			.required = steps[i].required, .consequence = steps[i].consequence};
+		(void)snprintf(row->name, sizeof(row->name), "%s", steps[i].name);
 		bpf_log_capture();
 		steps[i].run(&p, row);
 	}
+	n += try_driver_hooks(&p, rows + n, max - n);
 	ioctl_bpf__destroy(p.skel);
 	cleanup_close(&p.tracefs);
 	return n;

@@ -17,14 +17,14 @@ enum probe_state {
 };
 
 struct probe_row {
-	const char *name; /* e.g. "kernel BTF" */
+	char name[24]; /* e.g. "kernel BTF" */
 	enum probe_state state;
 	bool required;		 /* `ntrace record` cannot work without it */
 	char detail[160];	 /* what was found, or why not; one line */
 	const char *consequence; /* what follows when the state is not OK */
 };
 
-#define PROBE_MAX_ROWS 16
+#define PROBE_MAX_ROWS 32
 
 /* Where things lie.  NULL members: "/sys" and "/dev". */
 struct probe_paths {

@@ -30,6 +30,7 @@ static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_DEVICE_PROFILE] = "profile",
 	[REC_FILE] = "file",
 	[REC_DRIVER] = "driver",
+	[REC_MODULE] = "module",
 };
 
 #define MAX_TEXT 65536u /* bytes of a text that are shown */

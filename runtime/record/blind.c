@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/record/blind_hooks.h"
 #include "runtime/trace/event_registry.h"
 
 struct lines {
@@ -29,6 +30,11 @@ static void add(struct lines *s, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(s->text[s->count++], BLIND_BYTES, format, ap);
 	va_end(ap);
+}
+
+static void add_line(void *ctx, const char *line)
+{
+	add(ctx, "%s", line);
 }
 
 /* A lost header says nothing against them. */
@@ -70,9 +76,7 @@ static void about_hooks(struct lines *s, const struct session *l)
 			add(s, "no device was used by %s; others were not watched", watched(l));
 		return;
 	}
-	/* System-call level is the only level of hooks that there is yet. */
-	add(s, "doorbells rung from user space through mapped registers");
-	add(s, "DMA that devices start by themselves, and the driver's own threads and interrupts");
+	blind_hooks(l, add_line, s);
 	if (l->has_header && !l->header.info.all_processes)
 		add(s, "ioctls of processes other than %s", watched(l));
 }

@@ -58,6 +58,8 @@ struct type_keys {
 	X(REQUEST, "request")              \
 	X(ARGS, "args")                    \
 	X(FILE, "file")                    \
+	X(GENERATION, "generation")        \
+	X(VERSION, "version")              \
 	X(RESULT, "result")                \
 	X(ERRNO, "errno")                  \
 	X(OLD_OFFSET, "old_offset_ns")     \
@@ -403,29 +405,56 @@ int encode_item(
 	return 0;
 }
 
-int encode_step(struct encoder *e, struct process *p, const struct clock_step *s, uint64_t id)
+/* The beginning of a mark in a process's buffer: an INSTANT of no thread.  *ret_at: behind it; NULL: no
+ * memory. */
+static uint8_t *begin_mark(
+	struct encoder *e, struct process *p, uint64_t time, const char *hint, uint64_t id)
 {
-	const char *hint = s->suspended_ns ? "suspend" : "clock_step";
-	uint64_t time = s->boot_ns < p->last_time ? p->last_time : s->boot_ns;
 	struct head h = {.time = clock_map_real(&e->session->clock, time),
 		.id = id,
 		.hint = hint,
 		.hint_len = (uint32_t)strlen(hint)};
 	uint8_t *at = encode_begin(e, p);
 
+	return at ? put_text(put_head(at, &h), &e->keys[KEY_NC], "unknown") : NULL;
+}
+
+/* Its end; time: where it was written, told: when it was. */
+static int end_mark(struct encoder *e, struct process *p, uint8_t *at, uint64_t time, uint64_t told,
+	uint64_t id)
+{
+	if (time > told)
+		at = attr_decimal(at, &e->keys[KEY_LATE], time - told);
+	encode_finish(p, put_tail(at, PHASE_INSTANT, id));
+	p->last_time = time;
+	return 0;
+}
+
+int encode_step(struct encoder *e, struct process *p, const struct clock_step *s, uint64_t id)
+{
+	uint64_t time = s->boot_ns < p->last_time ? p->last_time : s->boot_ns;
+	uint8_t *at = begin_mark(e, p, time, s->suspended_ns ? "suspend" : "clock_step", id);
+
 	if (!at)
 		return -ENOMEM;
-	at = put_head(at, &h);
-	at = put_text(at, &e->keys[KEY_NC], "unknown");
 	if (s->suspended_ns) {
 		at = attr_decimal(at, &e->keys[KEY_SUSPENDED], s->suspended_ns);
 	} else {
 		at = attr_signed(at, &e->keys[KEY_OLD_OFFSET], s->old_offset);
 		at = attr_signed(at, &e->keys[KEY_NEW_OFFSET], s->new_offset);
 	}
-	if (time > s->boot_ns)
-		at = attr_decimal(at, &e->keys[KEY_LATE], time - s->boot_ns);
-	encode_finish(p, put_tail(at, PHASE_INSTANT, id));
-	p->last_time = time;
-	return 0;
+	return end_mark(e, p, at, time, s->boot_ns, id);
+}
+
+int encode_module(struct encoder *e, struct process *p, const struct module_change *m, uint64_t id)
+{
+	uint64_t time = m->boot_ns < p->last_time ? p->last_time : m->boot_ns;
+	uint8_t *at = begin_mark(e, p, time, m->loaded ? "driver_loaded" : "driver_unloaded", id);
+
+	if (!at)
+		return -ENOMEM;
+	at = attr_decimal(at, &e->keys[KEY_GENERATION], m->generation);
+	if (m->version[0])
+		at = put_text(at, &e->keys[KEY_VERSION], m->version);
+	return end_mark(e, p, at, time, m->boot_ns, id);
 }

@@ -63,6 +63,8 @@ void encoder_free(struct encoder *e);
 int encode_item(
 	struct encoder *e, struct process *p, const struct item *i, const struct event_out *out);
 int encode_step(struct encoder *e, struct process *p, const struct clock_step *s, uint64_t id);
+/* The driver has come or gone: INSTANT driver_loaded or driver_unloaded. */
+int encode_module(struct encoder *e, struct process *p, const struct module_change *m, uint64_t id);
 
 /* The row of a request and bytes of a copy that was made, for whoever sums them. */
 const struct ioctl_row *encode_row(struct encoder *e, uint32_t request);

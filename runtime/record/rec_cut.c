@@ -646,6 +646,7 @@ static int (*const cutters[])(struct cutter *, const struct rec_frame *, const u
 	[REC_FOOTER] = NULL, /* the writer makes its own */
 	[REC_THREAD] = cut_of_pid,
 	[REC_DEVICE_PROFILE] = cut_profile,
+	[REC_MODULE] = cut_whole,
 	[REC_FILE] = NULL, /* it lies where the session was, and is whole */
 };
 

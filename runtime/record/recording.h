@@ -61,6 +61,7 @@ enum rec_type {
 	REC_DEVICE_PROFILE = 15, /* struct rec_device_profile; stands before END */
 	REC_FILE = 16,		 /* struct rec_file, then its name */
 	REC_DRIVER = 17,	 /* struct nev_dma records, back to back (bpf/neuron_event.h) */
+	REC_MODULE = 18,	 /* struct rec_module, then rec_module_step rows (modules.h) */
 	REC_TYPES_END,
 };
 

@@ -69,8 +69,8 @@ void refused_line(const struct refused *r, uint32_t i, const char *driver, char 
 	if (row)
 		snprintf(who, sizeof(who), "%s of driver %s", row->name, row->drivers);
 	else
-		snprintf(who, sizeof(who), "%s with %u bytes (0x%08x), of an unknown driver",
-			ioctl_row_of_number(request)->name, request >> 16 & 0x3fff, request);
+		snprintf(who, sizeof(who), "0x%08x (number %u, %u bytes) of an unknown driver",
+			request, request & 0xff, request >> 16 & 0x3fff);
 	snprintf(ret, size,
 		"what %s would have done: driver %s refused it with %s, %" PRIu64 " time%s", who,
 		driver ? driver : "of unknown version", error ? error : "an error",

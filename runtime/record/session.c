@@ -52,6 +52,7 @@ void session_free(struct session *s)
 	for (size_t i = 0; i < s->file_count; i++)
 		free(s->files[i].name);
 	free(s->files);
+	modules_free(&s->modules);
 	free(s->intervals);
 	free(s->device_clocks);
 	free(s->names);
@@ -438,6 +439,13 @@ static int take_end(struct session *s, const struct rec_frame *f, const uint8_t 
 	return 0;
 }
 
+static int take_module(struct session *s, const struct rec_frame *f, const uint8_t *payload)
+{
+	int rc = modules_take(&s->modules, f->time_ns, payload, f->size);
+
+	return rc == -EBADMSG ? session_invalid(s) : rc;
+}
+
 static int (*const takers[])(struct session *, const struct rec_frame *, const uint8_t *) = {
 	[REC_HEADER] = take_header,
 	[REC_CLOCK] = take_clock,
@@ -449,6 +457,7 @@ static int (*const takers[])(struct session *, const struct rec_frame *, const u
 	[REC_END] = take_end,
 	[REC_DEVICE_PROFILE] = take_profile,
 	[REC_FILE] = take_file,
+	[REC_MODULE] = take_module,
 };
 
 int session_frame(struct session *s, const struct rec_frame *f, const uint8_t *payload)

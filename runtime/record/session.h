@@ -19,6 +19,7 @@
 #include "runtime/record/device_clock.h"
 #include "runtime/record/header.h"
 #include "runtime/record/map64.h"
+#include "runtime/record/modules.h"
 #include "runtime/record/recording.h"
 #include "runtime/record/refused.h"
 #include "runtime/record/stored.h"
@@ -131,6 +132,7 @@ struct session {
 	struct session_profiles profiles;
 	struct session_lost lost_files;
 	struct refused refused;
+	struct modules modules;
 
 	struct map64 name_index, counter_index;
 	struct map64 runtimes;	       /* pid -> how many have announced themselves */

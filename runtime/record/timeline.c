@@ -567,15 +567,26 @@ static int at_instant(struct timeline *t, struct process *p, const struct item *
 	return write_event(t, p, i, &out, i->flags & ITEM_BOTH ? 2 : 1);
 }
 
-/* Clock steps before a time. */
-static int write_steps(struct timeline *t, struct process *p, uint64_t before)
+/* Clock steps and changes of the driver before a time, in order. */
+static int write_marks(struct timeline *t, struct process *p, uint64_t before)
 {
 	const struct clock_map *c = &t->session->clock;
+	const struct modules *m = &t->session->modules;
 	int rc = 0;
 
-	while (rc == 0 && p->next_step < c->step_count && c->steps[p->next_step].boot_ns < before) {
-		rc = encode_step(
-			&t->encoder, p, &c->steps[p->next_step++], ID_MARKER | ++p->markers);
+	while (rc == 0) {
+		uint64_t step =
+			p->next_step < c->step_count ? c->steps[p->next_step].boot_ns : UINT64_MAX;
+		uint64_t module =
+			p->next_module < m->count ? m->changes[p->next_module].boot_ns : UINT64_MAX;
+
+		if (step >= before && module >= before)
+			break;
+		p->markers++;
+		rc = step <= module ? encode_step(&t->encoder, p, &c->steps[p->next_step++],
+					      ID_MARKER | p->markers)
+				    : encode_module(&t->encoder, p, &m->changes[p->next_module++],
+					      ID_MARKER | p->markers);
 	}
 	return rc;
 }
@@ -585,8 +596,9 @@ static inline int begin_record(struct timeline *t, struct process *p, uint64_t t
 {
 	int rc = p->files ? 0 : t->open(t->ctx, p);
 
-	if (rc == 0 && p->next_step < t->session->clock.step_count)
-		rc = write_steps(t, p, time);
+	if (rc == 0 && (p->next_step < t->session->clock.step_count ||
+			       p->next_module < t->session->modules.count))
+		rc = write_marks(t, p, time);
 	return rc;
 }
 
@@ -616,5 +628,5 @@ int timeline_item(void *ctx, const struct item *i)
 
 int timeline_end(struct timeline *t, struct process *p)
 {
-	return write_steps(t, p, UINT64_MAX);
+	return write_marks(t, p, UINT64_MAX);
 }

@@ -33,6 +33,7 @@ int enter_ioctl(struct bpf_sys_enter *ctx);
 int exit_ioctl(struct bpf_sys_exit *ctx);
 int follow_fork(unsigned long long *ctx);
 int follow_exit(unsigned long long *ctx);
+int follow_free(unsigned long long *ctx);
 int walk_inflight(void *ctx);
 extern volatile bool bpf_host_all_processes;
 

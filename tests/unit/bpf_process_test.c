@@ -45,9 +45,12 @@ TEST("bpf: children that the filter has no room for are counted", "[bpf][bpf-hos
 	bpf_test_close();
 }
 
-TEST("bpf: a process is forgotten with its last thread and no earlier", "[bpf][bpf-host]")
+TEST("bpf: a process is forgotten when it is freed after its last thread, so that its files are "
+     "closed as its own",
+	"[bpf][bpf-host]")
 {
 	unsigned long long thread[1], last[1], stranger[1];
+	const uint32_t *state;
 	uint32_t tgid = TGID;
 	void *task;
 
@@ -63,7 +66,14 @@ TEST("bpf: a process is forgotten with its last thread and no earlier", "[bpf][b
 	CHECK_EQ(follow_exit(stranger), 0);
 	CHECK_EQ(bpf_host_count("tracked"), 1);
 	bpf_host_task_live(bpf_host.task, 0);
+	CHECK_EQ(follow_free(last), 0);
+	CHECK_EQ(bpf_host_count("tracked"), 1); /* not one that lives: it has the number since */
 	CHECK_EQ(follow_exit(last), 0);
+	state = bpf_host_lookup("tracked", &tgid);
+	CHECK(state && *state == NEV_TRACKED_ENDS);
+	CHECK_EQ(follow_free(thread), 0);
+	CHECK_EQ(bpf_host_count("tracked"), 1);
+	CHECK_EQ(follow_free(last), 0);
 	CHECK_EQ(bpf_host_count("tracked"), 0);
 	bpf_test_close();
 }

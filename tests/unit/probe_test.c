@@ -95,12 +95,13 @@ TEST("probe: a bare machine lacks everything, and each row says what follows", "
 TEST("probe: fewer rows than there are can be asked for", "[probe]")
 {
 	_cleanup_(cleanup_machine) struct machine m = {0};
-	struct probe_row rows[3] = {{0}};
+	struct probe_row rows[3];
 
+	memset(rows, 0, sizeof(rows));
 	REQUIRE(machine_make(&m));
 	CHECK_EQ(probe_run_at(&(struct probe_paths){.sys = m.sys.s, .dev = m.dev.s}, rows, 2), 2);
 	CHECK_STR(rows[0].name, "kernel");
-	CHECK(rows[2].name == NULL);
+	CHECK_STR(rows[2].name, "");
 }
 
 TEST("probe: the word in brackets is the lockdown mode", "[probe]")

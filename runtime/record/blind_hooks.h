@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * blind_hooks.h - what the hooks did not see because of the steps of the ladder that were not reached.
+ */
+#ifndef NTRACE_RECORD_BLIND_HOOKS_H
+#define NTRACE_RECORD_BLIND_HOOKS_H
+
+#include <stddef.h>
+
+#include "runtime/record/session.h"
+
+/* Hands each sentence to `add`. */
+void blind_hooks(const struct session *l, void (*add)(void *ctx, const char *line), void *ctx);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * modules.h - the driver's comings and goings while it was recorded (REC_MODULE), and which hooks were put on
+ * it each time.
+ */
+#ifndef NTRACE_RECORD_MODULES_H
+#define NTRACE_RECORD_MODULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/record/header.h"
+
+#define MODULES_STEPS 64u
+
+/* A frame REC_MODULE: this, then rec_module_step rows. */
+struct rec_module {
+	uint32_t generation; /* how often hooks have been put on a driver, this time included */
+	uint32_t loaded;     /* 1: the driver is there; 0: it has gone */
+	char version[32];    /* padded with zeros, as the texts below */
+	char srcversion[32];
+};
+
+struct rec_module_step {
+	char family[16], step[16], result[32];
+};
+
+/* One of them. */
+struct module_change {
+	uint64_t boot_ns; /* when it was seen */
+	uint32_t generation;
+	bool loaded;
+	char version[33]; /* UTF-8 */
+};
+
+struct modules {
+	struct module_change *changes;
+	size_t count, cap;
+	/* What was tried on the last driver that came; texts behind them. */
+	struct rec_ladder_step ladder[MODULES_STEPS + 1];
+	struct {
+		char family[17], step[17], result[33];
+	} texts[MODULES_STEPS];
+};
+
+/* Takes a payload.  0, -ENOMEM, -EBADMSG (too short). */
+int modules_take(struct modules *m, uint64_t time_ns, const uint8_t *payload, size_t size);
+void modules_free(struct modules *m);
+
+#endif

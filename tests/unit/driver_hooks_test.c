@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver_hooks_test.c - the ladder inside of the driver where no driver is, or one that is made up: what is
+ * said of each step, and that a driver which comes, goes or changes is followed.
+ *
+ * That the steps work where there is a driver is the business of tests/vm.
+ */
+#include "agent/collect/driver_hooks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/collect/ioctl_hooks.h"
+#include "runtime/base/file.h"
+#include "tests/shim/shim.h"
+#include "tests/unit/hooks_bench.h"
+#include "tests/unit/scratch.h"
+
+struct fake {
+	struct scratch dir;
+	struct scratch_path sys;
+};
+
+static bool fake_make(struct fake *f)
+{
+	if (!scratch_make(&f->dir))
+		return false;
+	f->sys = scratch_path(&f->dir, "sys");
+	return file_mkdirs(f->sys.s, NULL) == 0;
+}
+
+static void cleanup_fake(struct fake *f)
+{
+	scratch_remove(&f->dir);
+}
+
+static bool put(const struct fake *f, const char *name, const char *text)
+{
+	FILE *file = fopen(scratch_path(&f->dir, name).s, "we");
+
+	return file && fputs(text, file) >= 0 && fclose(file) == 0;
+}
+
+/* Loads a made-up driver. */
+static bool load(const struct fake *f, const char *version, const char *state)
+{
+	return file_mkdirs(scratch_path(&f->dir, "sys/module/neuron").s, NULL) == 0 &&
+	       put(f, "sys/module/neuron/version", version) &&
+	       put(f, "sys/module/neuron/srcversion", "0123456789ABCDEF") &&
+	       put(f, "sys/module/neuron/refcnt", "3\n") &&
+	       put(f, "sys/module/neuron/initstate", state);
+}
+
+static void unload(const struct fake *f)
+{
+	static const char *const names[] = {"version", "srcversion", "refcnt", "initstate"};
+	char path[64];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(path, sizeof(path), "sys/module/neuron/%s", names[i]);
+		unlink(scratch_path(&f->dir, path).s);
+	}
+	rmdir(scratch_path(&f->dir, "sys/module/neuron").s);
+}
+
+static const char *result_of(const struct driver_hooks *h, const char *family, const char *step)
+{
+	for (const struct rec_ladder_step *s = driver_hooks_ladder(h); s->family; s++)
+		if (!strcmp(s->family, family) && !strcmp(s->step, step))
+			return s->result;
+	return "not tried";
+}
+
+TEST("driver module: what /sys says of it, and when it is another one", "[driver]")
+{
+	_cleanup_(cleanup_fake) struct fake f = {0};
+	struct driver_module m, again;
+
+	REQUIRE(fake_make(&f));
+	driver_module_read(f.sys.s, &m);
+	CHECK(!m.present);
+	CHECK(driver_module_unchanged(f.sys.s, &m));
+	CHECK_EQ(driver_module_refcount(f.sys.s), -ENOENT);
+
+	REQUIRE(load(&f, "2.24.7.0\n", "coming\n"));
+	CHECK(driver_module_unchanged(f.sys.s, &m)); /* not ready: as good as none */
+	REQUIRE(put(&f, "sys/module/neuron/initstate", "live\n"));
+	CHECK(!driver_module_unchanged(f.sys.s, &m));
+	driver_module_read(f.sys.s, &m);
+	CHECK(m.present);
+	CHECK(!m.has_btf);
+	CHECK_STR(m.version, "2.24.7.0");
+	CHECK_STR(m.srcversion, "0123456789ABCDEF");
+	CHECK_EQ(m.shape, DRIVER_SHAPE_2_24);
+	CHECK_EQ(driver_module_refcount(f.sys.s), 3);
+	CHECK(driver_module_unchanged(f.sys.s, &m));
+
+	REQUIRE(put(&f, "sys/module/neuron/initstate", "going\n"));
+	CHECK(!driver_module_unchanged(f.sys.s, &m));
+	unload(&f);
+	CHECK(!driver_module_unchanged(f.sys.s, &m));
+	REQUIRE(load(&f, "2.30.2.0\n", "live\n"));
+	CHECK(!driver_module_unchanged(f.sys.s, &m)); /* loaded anew between two looks */
+	driver_module_read(f.sys.s, &again);
+	CHECK_EQ(again.shape, DRIVER_SHAPE_2_30);
+	CHECK(again.identity != m.identity);
+}
+
+TEST("driver module: a version that nobody read has no known layout", "[driver]")
+{
+	static const struct {
+		const char *version;
+		enum driver_shape shape;
+	} cases[] = {
+		{"2.24.7.0\n", DRIVER_SHAPE_2_24},
+		{"2.24.99\n", DRIVER_SHAPE_2_24},
+		{"2.30.0.0\n", DRIVER_SHAPE_2_30},
+		{"2.240.1.0\n", DRIVER_SHAPE_UNKNOWN},
+		{"2.27.4.0\n", DRIVER_SHAPE_UNKNOWN},
+		{"12.24.1\n", DRIVER_SHAPE_UNKNOWN},
+		{"", DRIVER_SHAPE_UNKNOWN},
+	};
+	_cleanup_(cleanup_fake) struct fake f = {0};
+	struct driver_module m;
+
+	REQUIRE(fake_make(&f));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		REQUIRE(load(&f, cases[i].version, "live\n"));
+		driver_module_read(f.sys.s, &m);
+		test_info("version %s", cases[i].version);
+		CHECK(m.present);
+		CHECK_EQ(m.shape, cases[i].shape);
+	}
+}
+
+TEST("driver hooks: each level has a name, and no other word is one", "[driver]")
+{
+	for (unsigned l = 0; l < HOOK_LEVELS; l++)
+		CHECK_EQ(hook_level_of(hook_level_name((enum hook_level)l)), l);
+	CHECK_EQ(hook_level_of("auto"), HOOK_LEVELS);
+	CHECK_EQ(hook_level_of(""), HOOK_LEVELS);
+	CHECK(hook_level_name(HOOK_LEVELS) == NULL);
+}
+
+TEST("driver hooks: without a driver nothing is hooked, and a level that was asked for is an error",
+	"[driver]")
+{
+	static const char *const inside[] = {"fentry", "kprobe", "tracepoint"};
+	_cleanup_(cleanup_fake) struct fake f = {0};
+	struct driver_hooks *h = NULL;
+	struct driver_hooks_options o = {0};
+	char why[256] = "";
+
+	REQUIRE(fake_make(&f));
+	o.sys = f.sys.s;
+	REQUIRE_EQ(driver_hooks_open(&o, &h, why, sizeof(why)), 0);
+	CHECK_EQ(driver_hooks_generation(h), 0);
+	CHECK(*driver_hooks_names(h) == NULL);
+	CHECK_EQ(driver_hooks_level(h, "ioctl"), HOOK_LEVELS);
+	CHECK_STR(result_of(h, "driver", "module"), "not loaded");
+	CHECK_EQ(driver_hooks_follow(h), 0);
+	driver_hooks_close(h);
+
+	o.force = "syscall";
+	REQUIRE_EQ(driver_hooks_open(&o, &h, why, sizeof(why)), 0);
+	driver_hooks_close(h);
+	for (size_t i = 0; i < sizeof(inside) / sizeof(*inside); i++) {
+		h = NULL;
+		o.force = inside[i];
+		CHECK_EQ(driver_hooks_open(&o, &h, why, sizeof(why)), -ENOENT);
+		CHECK(h == NULL);
+		test_info("why: %s", why);
+		CHECK(strstr(why, inside[i]) && strstr(why, "module neuron is not loaded"));
+	}
+	o.force = "uprobe";
+	CHECK_EQ(driver_hooks_open(&o, &h, why, sizeof(why)), -EINVAL);
+	CHECK(strstr(why, "'uprobe'") && strstr(why, "kprobe"));
+}
+
+TEST("driver hooks: a driver without type information, or of a version that nobody read, is said "
+     "so",
+	"[driver]")
+{
+	_cleanup_(cleanup_fake) struct fake f = {0};
+	struct driver_hooks_options o = {0};
+	struct driver_hooks *h = NULL;
+	char why[256] = "";
+
+	NEED_HOOKS();
+	REQUIRE(fake_make(&f));
+	REQUIRE(load(&f, "2.27.4.0\n", "live\n"));
+	o.sys = f.sys.s;
+	REQUIRE_EQ(driver_hooks_open(&o, &h, why, sizeof(why)), 0);
+	CHECK_EQ(driver_hooks_generation(h), 1);
+	CHECK_STR(result_of(h, "ioctl", "fentry"), "no BTF");
+	CHECK_STR(result_of(h, "ioctl", "kprobe"), "unknown prototype");
+	CHECK_STR(result_of(h, "file", "kprobe"), "unknown prototype");
+	CHECK_EQ(driver_hooks_level(h, "file"), HOOK_LEVELS);
+	CHECK(*driver_hooks_names(h) == NULL);
+	driver_hooks_close(h);
+
+	/* The prototype is known; that the function is not there the kernel says. */
+	REQUIRE(load(&f, "2.24.7.0\n", "live\n"));
+	REQUIRE_EQ(driver_hooks_open(&o, &h, why, sizeof(why)), 0);
+	test_info("kprobe: %s", result_of(h, "ioctl", "kprobe"));
+	CHECK(result_of(h, "ioctl", "kprobe")[0] == 'E');
+	CHECK_EQ(driver_hooks_level(h, "ioctl"), HOOK_LEVELS);
+	driver_hooks_close(h);
+
+	h = NULL;
+	o.force = "fentry";
+	CHECK_EQ(driver_hooks_open(&o, &h, why, sizeof(why)), -ENOENT);
+	test_info("why: %s", why);
+	CHECK(h == NULL);
+	CHECK(strstr(why, "fentry") && strstr(why, "2.24.7.0") && strstr(why, "no BTF"));
+}
+
+TEST("driver hooks: a driver that comes, goes and comes again as another is followed", "[driver]")
+{
+	_cleanup_(cleanup_fake) struct fake f = {0};
+	struct driver_hooks_options o = {0};
+	struct driver_hooks *h = NULL;
+	char why[256] = "";
+
+	NEED_HOOKS();
+	REQUIRE(fake_make(&f));
+	o.sys = f.sys.s;
+	REQUIRE_EQ(driver_hooks_open(&o, &h, why, sizeof(why)), 0);
+	REQUIRE(load(&f, "2.24.7.0\n", "live\n"));
+	CHECK_EQ(driver_hooks_follow(h), 1);
+	CHECK_EQ(driver_hooks_generation(h), 1);
+	CHECK_STR(driver_hooks_module(h)->version, "2.24.7.0");
+	CHECK_STR(result_of(h, "ioctl", "fentry"), "no BTF");
+	CHECK_EQ(driver_hooks_follow(h), 0);
+	unload(&f);
+	CHECK_EQ(driver_hooks_follow(h), 1);
+	CHECK_EQ(driver_hooks_generation(h), 1);
+	CHECK(!driver_hooks_module(h)->present);
+	CHECK_STR(result_of(h, "driver", "module"), "not loaded");
+	REQUIRE(load(&f, "2.30.2.0\n", "live\n"));
+	CHECK_EQ(driver_hooks_follow(h), 1);
+	CHECK_EQ(driver_hooks_generation(h), 2);
+	CHECK_STR(driver_hooks_module(h)->version, "2.30.2.0");
+	driver_hooks_close(h);
+}
+
+TEST("driver hooks: the system call stays hooked while the driver's own hooks are not to be had",
+	"[driver][hooks]")
+{
+	_cleanup_(cleanup_fake) struct fake f = {0};
+	struct ioctl_hooks_options o = {0};
+	struct ioctl_hooks *h = NULL;
+	const struct rec_ladder_step *last;
+	char why[256] = "";
+
+	NEED_HOOKS();
+	REQUIRE(fake_make(&f));
+	o.sys = f.sys.s;
+	REQUIRE_EQ(ioctl_hooks_open(&o, &h, why, sizeof(why)), 0);
+	REQUIRE(load(&f, "2.24.7.0\n", "live\n"));
+	CHECK_EQ(ioctl_hooks_follow(h), 1);
+	CHECK_EQ(ioctl_hooks_follow(h), 0);
+	CHECK_EQ(ioctl_hooks_generation(h), 1);
+	CHECK_STR(ioctl_hooks_ladder(h)->family, "process");
+	for (last = ioctl_hooks_ladder(h); last[1].family; last++)
+		;
+	CHECK_STR(last->family, "ioctl");
+	CHECK_STR(last->step, "syscall");
+	CHECK_STR(last->result, "reached");
+	ioctl_hooks_close(h);
+
+	h = NULL;
+	o.level = "kprobe";
+	CHECK_EQ(ioctl_hooks_open(&o, &h, why, sizeof(why)), -ENOENT);
+	CHECK(h == NULL);
+	CHECK(strstr(why, "kprobe"));
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * merge_file_ops_test.c - what the hooks inside of the driver add to the files: handles, file operations, the
+ * driver's comings and goings, requests of another version, and what was blind on which step.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "runtime/record/modules.h"
+#include "tests/shim/shim.h"
+#include "tests/unit/recording_fixture.h"
+
+#define TID 4711u
+
+static bool open_with(struct fixture *fx, const char *driver, const struct rec_ladder_step *ladder)
+{
+	static const char *const hooks[] = {"fentry:ncdev_ioctl", NULL};
+	struct rec_header_info info = {.producer = "ntrace test",
+		.instance_id = "i-0123",
+		.host = "h",
+		.driver = driver,
+		.hooks = hooks,
+		.ladder = ladder};
+
+	if (!fx_open_bare(fx))
+		return false;
+	fx_header(fx, &info);
+	fx_clock(fx, 100, 0);
+	fx_process(fx, FX_SOURCE, FX_PID);
+	return true;
+}
+
+static bool says(const struct fixture *fx, const char *text)
+{
+	for (uint32_t i = 0; i < fx->result.blind_count; i++)
+		if (strcmp(fx->result.blind[i], text) == 0)
+			return true;
+	return false;
+}
+
+static void call(struct fixture *fx, uint64_t from, uint32_t request, int32_t result,
+	uint16_t flags, uint8_t nargs, const uint64_t *args)
+{
+	struct fx_call c = {.tid = TID,
+		.request = request,
+		.from = from,
+		.to = from + 10,
+		.result = result,
+		.flags = flags,
+		.nargs = nargs};
+
+	if (nargs)
+		memcpy(c.args, args, nargs * sizeof(*args));
+	fx_call(fx, &c);
+}
+
+TEST("merge: an allocation has its handle when that was read, and each call the kind of its file",
+	"[merge][driver]")
+{
+	const uint64_t args[] = {4096, 0, 1, 2, 7, 33};
+	const struct ntrace_event_view *e;
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	call(&fx, 100, NEURON_IOCTL_MEM_ALLOC_V2MT64, 0, NEV_F_WORK | NEV_F_HANDLE_OUT, 6, args);
+	call(&fx, 200, NEURON_IOCTL_MEM_ALLOC_V2MT64, -ENOMEM, NEV_F_WORK, 6, args);
+	call(&fx, 300, NEURON_IOCTL_DEVICE_BDF_EXT, 0, NEV_F_QUERY, 0, NULL);
+	call(&fx, 400, NEURON_IOCTL_DEVICE_BDF_EXT, 0, 0, 0, NULL);
+	REQUIRE(fx_merged(&fx, 0));
+	e = fx_by_hint(&fx, "MEM_ALLOC_V2MT64", PHASE_STOP, 0);
+	CHECK_STR(event_attr(e, "handle"), "33");
+	CHECK_STR(event_attr(e, "type"), "7");
+	CHECK_STR(event_attr(e, "file"), "work");
+	e = fx_by_hint(&fx, "MEM_ALLOC_V2MT64", PHASE_STOP, 1);
+	CHECK_STR(event_attr(e, "handle"), "");
+	CHECK_STR(event_attr(e, "bytes"), "4096");
+	CHECK_STR(event_attr(fx_by_hint(&fx, "DEVICE_BDF_EXT", PHASE_STOP, 0), "file"), "query");
+	CHECK_STR(event_attr(fx_by_hint(&fx, "DEVICE_BDF_EXT", PHASE_STOP, 1), "file"), "");
+	fx_free(&fx);
+}
+
+TEST("merge: open, flush, release and mmap are spans of their names, and no ioctls",
+	"[merge][driver]")
+{
+	static const char *const names[] = {"open", "flush", "release"};
+	const uint64_t map[] = {0x4000001000, 8192};
+	const struct ntrace_event_view *e;
+	struct fixture fx;
+	struct trace_file t;
+
+	REQUIRE(fx_open(&fx));
+	fx_span(&fx, TRACE_TENSOR_WRITE, 1, TID, 50, 900);
+	for (uint32_t op = 1; op <= 3; op++)
+		call(&fx, 100 * op, op, 0, NEV_F_WORK, 0, NULL);
+	call(&fx, 400, 4, -EINVAL, NEV_F_WORK, 2, map);
+	fx_copy(&fx, TID, 500, 510, 64);
+	REQUIRE(fx_merged(&fx, 0));
+	for (size_t i = 0; i < 3; i++) {
+		e = fx_by_hint(&fx, names[i], PHASE_STOP, 0);
+		CHECK_EQ(e->id >> 63, 1);
+		CHECK_EQ(e->duration, 10);
+	}
+	e = fx_by_hint(&fx, "mmap", PHASE_STOP, 0);
+	CHECK_STR(event_attr(e, "address"), "0x4000001000");
+	CHECK_STR(event_attr(e, "bytes"), "8192");
+	CHECK_STR(event_attr(e, "errno"), "EINVAL");
+	e = &fx.trace.events[fx.trace.count - 1];
+	CHECK_STR(event_attr(e, "driver.ioctls"), "1");
+	CHECK_STR(event_attr(e, "driver.errors"), "");
+
+	/* No event type of theirs is that of a request. */
+	REQUIRE_EQ(fx_merge(&fx, "extended", MERGE_KERNEL_EXTENDED), 0);
+	REQUIRE(trace_file_read(&t, fx_path(&fx, "extended").s));
+	for (size_t i = 0, op = 1; i < t.count; i++)
+		if (t.events[i].phase == PHASE_STOP && t.events[i].hint.len &&
+			t.events[i].event_type > 1255)
+			CHECK_EQ(t.events[i].event_type, 1256 + op++);
+	trace_file_free(&t);
+	fx_free(&fx);
+}
+
+static void module(struct fixture *fx, uint64_t at, uint32_t generation, bool loaded,
+	const char *version, const struct rec_module_step *rows, size_t count)
+{
+	struct rec_module m = {.generation = generation, .loaded = loaded};
+
+	memcpy(m.version, version, strlen(version));
+	CHECK_EQ(rec_writer_frame_at(fx->w, REC_MODULE, REC_SOURCE_RECORDER, FX_BOOT + at, &m,
+			 sizeof(m), rows, count * sizeof(*rows)),
+		0);
+}
+
+TEST("merge: the driver's comings and goings are instants with generation and version",
+	"[merge][driver]")
+{
+	const struct rec_module_step reached[] = {{"ioctl", "fentry", "reached"},
+		{"file", "fentry", "no BTF"}, {"file", "kprobe", "ENOENT"}};
+	const struct rec_ladder_step before[] = {
+		{"driver", "module", "not loaded"}, {"ioctl", "syscall", "reached"}, {0}};
+	const struct ntrace_event_view *e;
+	struct fixture fx;
+
+	REQUIRE(open_with(&fx, NULL, before));
+	fx_copy(&fx, TID, 100, 110, 1);
+	module(&fx, 150, 1, true, "2.24.7.0", reached, 3);
+	fx_copy(&fx, TID, 200, 210, 1);
+	module(&fx, 250, 1, false, "", NULL, 0);
+	module(&fx, 300, 2, true, "2.30.2.0", NULL, 0);
+	REQUIRE(fx_merged(&fx, 0));
+	e = fx_by_hint(&fx, "driver_loaded", PHASE_INSTANT, 0);
+	CHECK_STR(event_attr(e, "generation"), "1");
+	CHECK_STR(event_attr(e, "version"), "2.24.7.0");
+	CHECK(e->timestamp > fx_by_hint(&fx, "MEM_BUF_COPY64", PHASE_STOP, 0)->timestamp);
+	CHECK(e->timestamp < fx_by_hint(&fx, "MEM_BUF_COPY64", PHASE_STOP, 1)->timestamp);
+	e = fx_by_hint(&fx, "driver_unloaded", PHASE_INSTANT, 0);
+	CHECK_STR(event_attr(e, "generation"), "1");
+	CHECK_STR(event_attr(e, "version"), "");
+	e = fx_by_hint(&fx, "driver_loaded", PHASE_INSTANT, 1);
+	CHECK_STR(event_attr(e, "version"), "2.30.2.0");
+	fx_free(&fx);
+}
+
+TEST("merge: a frame of the driver's that is too short is counted and harmless", "[merge][driver]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_copy(&fx, TID, 100, 110, 1);
+	fx_frame(&fx, REC_MODULE, REC_SOURCE_RECORDER, "short", 5);
+	REQUIRE(fx_merged(&fx, 0));
+	CHECK_EQ(fx_by_hint(&fx, "driver_loaded", PHASE_INSTANT, 0)->timestamp, 0);
+	fx_free(&fx);
+}
+
+TEST("merge: a request that the driver refused because it is of another version is named with both",
+	"[merge][driver]")
+{
+	struct fixture fx;
+
+	REQUIRE(open_with(&fx, "2.24.7.0", NULL));
+	call(&fx, 100, NEURON_IOCTL_MEM_COPY64, -EINVAL, 0, 6, (const uint64_t[6]){0});
+	call(&fx, 200, NEURON_IOCTL_MEM_COPY64, -EINVAL, 0, 6, (const uint64_t[6]){0});
+	call(&fx, 300, 0xc0504e7c, -ENOTTY, NEV_F_UNKNOWN | NEV_F_OTHER_SIZE, 0, NULL);
+	/* These are not: the driver's own, another error, a number that nobody has. */
+	call(&fx, 400, NEURON_IOCTL_MEM_COPY, -EINVAL, 0, 6, (const uint64_t[6]){0});
+	call(&fx, 500, NEURON_IOCTL_HOST_MEM_UNPIN, -EFAULT, 0, 0, NULL);
+	call(&fx, 600, 0xc0504eff, -EINVAL, NEV_F_UNKNOWN, 0, NULL);
+	REQUIRE(fx_merged(&fx, 0));
+	for (uint32_t i = 0; i < fx.result.blind_count; i++)
+		test_info("%s", fx.result.blind[i]);
+	CHECK(says(&fx,
+		"what MEM_COPY64 of driver 2.30 would have done: driver 2.24.7.0 refused it "
+		"with EINVAL, 2 times"));
+	CHECK(says(&fx, "what 0xc0504e7c (number 124, 80 bytes) of an unknown driver would have "
+			"done: driver 2.24.7.0 refused it with ENOTTY, 1 time"));
+	CHECK_STR(event_attr(fx_by_hint(&fx, "ioctl_0xc0504e7c", PHASE_STOP, 0), "args"),
+		"other_size");
+	fx_free(&fx);
+}
+
+TEST("merge: what was blind follows the steps that were reached", "[merge][driver]")
+{
+	static const struct {
+		struct rec_ladder_step ladder[8];
+		const char *said, *unsaid;
+	} cases[] = {
+		{{{"ioctl", "fentry", "reached"}, {"file", "fentry", "reached"},
+			 {"ioctl", "syscall", "not needed"}},
+			NULL, "opens, closes"},
+		{{{"ioctl", "fentry", "no BTF"}, {"ioctl", "kprobe", "reached"},
+			 {"file", "fentry", "no BTF"}, {"file", "kprobe", "ENOENT"}},
+			"opens, closes and mappings of devices (fentry: no BTF, kprobe: ENOENT)",
+			"which handle"},
+		{{{"ioctl", "fentry", "no BTF"}, {"ioctl", "kprobe", "unknown prototype"},
+			 {"file", "fentry", "no BTF"}, {"file", "kprobe", "unknown prototype"},
+			 {"ioctl", "syscall", "reached"}},
+			"which handle each call was made on, opens, closes and mappings of "
+			"devices (fentry: no BTF, kprobe: unknown prototype)",
+			NULL},
+		{{{"driver", "module", "not loaded"}, {"ioctl", "syscall", "reached"}},
+			"DMA that devices start by themselves, and the driver's own threads and "
+			"interrupts",
+			"opens, closes"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct fixture fx;
+
+		REQUIRE(open_with(&fx, "2.24.7.0", cases[i].ladder));
+		fx_copy(&fx, TID, 100, 110, 1);
+		REQUIRE(fx_merged(&fx, 0));
+		for (uint32_t k = 0; k < fx.result.blind_count; k++) {
+			test_info("case %zu: %s", i, fx.result.blind[k]);
+			CHECK(!cases[i].unsaid || !strstr(fx.result.blind[k], cases[i].unsaid));
+		}
+		CHECK(says(&fx, "doorbells rung from user space through mapped registers"));
+		CHECK(!cases[i].said || says(&fx, cases[i].said));
+		fx_free(&fx);
+	}
+}
