@@ -99,7 +99,9 @@ static int nothing_recorded(const char *path)
 	if (rc < 0)
 		return rc;
 	while (!records && (rc = rec_reader_next(r, &f, &payload)) == 1)
-		records = (f->type == REC_RUNTIME || f->type == REC_KERNEL) && f->size;
+		records = (f->type == REC_RUNTIME || f->type == REC_KERNEL ||
+				  f->type == REC_DRIVER) &&
+			  f->size;
 	struct rec_damage damage = rec_reader_damage(r);
 	rec_reader_close(r);
 	if (rc < 0 || records)

@@ -48,8 +48,8 @@ enum nev_dma_kind {
 };
 
 enum nev_dma_flags {
-	NEV_DMA_F_TO_DEVICE = 1,
-	NEV_DMA_F_FROM_DEVICE = 2,
+	NEV_DMA_F_TO_DEVICE = 1,   /* the destination is memory of a device */
+	NEV_DMA_F_FROM_DEVICE = 2, /* the source is */
 	NEV_DMA_F_SRC_HOST = 4,
 	NEV_DMA_F_DST_HOST = 8,
 	NEV_DMA_F_KTHREAD = 16, /* a thread of the driver did it; tgid and tid are the owner's */
@@ -104,8 +104,8 @@ struct nev_dma {
 	__u32 tgid;    /* initial pid namespace */
 	__u32 tid;
 	__u64 bytes; /* 0: unknown */
-	/* Start and stop share it.  Of doorbells and user rings: counted per (device, engine, queue) from
-	 * 1; of whole transfers: per thread.  0: unknown. */
+	/* Start and stop share it.  Counted from 1: of doorbells and user rings per (device, engine,
+	 * queue), of asynchronous copies per device, of other whole transfers per thread.  0: unknown. */
 	__u32 sequence;
 	__s32 result; /* of a stop or a point: 0, -errno; -1 is a timeout before 2.30 */
 	__u16 device; /* N of neuronN */

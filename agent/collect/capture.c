@@ -76,6 +76,22 @@ static int on_kernel(void *ctx, const void *records, size_t size)
 	return capture_put(c, REC_KERNEL, REC_SOURCE_KERNEL, records, size);
 }
 
+static int on_dma(void *ctx, const void *records, size_t size)
+{
+	struct capture *c = ctx;
+	const struct nev_dma *d = records;
+	uint32_t last = 0;
+
+	for (size_t i = 0; i < size / sizeof(*d); i++) {
+		int rc = d[i].tgid == last ? 0 : residents_know(&c->residents, c->rec, d[i].tgid);
+
+		if (rc < 0)
+			return rc;
+		last = d[i].tgid;
+	}
+	return capture_put(c, REC_DRIVER, REC_SOURCE_KERNEL, records, size);
+}
+
 /* What the filter of the hooks follows is followed here too. */
 static bool wants(void *ctx, pid_t pid)
 {
@@ -389,6 +405,7 @@ static int run(struct capture *c, char *const argv[])
 		rc = capture_open_hooks(c);
 	if (rc < 0)
 		return rc;
+	ioctl_hooks_take_dma(c->hooks, on_dma, c);
 	rc = runtimes_open(c->o->ring_capacity, REC_SOURCE_RUNTIME0, &sink, &c->runtimes);
 	if (rc == 0)
 		rc = open_loop(c);

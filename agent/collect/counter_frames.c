@@ -33,6 +33,10 @@ static int put_kernel_counters(const struct counter_frames *c)
 		{REC_C_KERNEL_MISSED, 0, ioctl_hooks_missed(c->hooks)},
 		{REC_C_KERNEL_RECEIVED, 0, received},
 		{REC_C_KERNEL_LEFT, 0, ioctl_hooks_left(c->hooks)},
+		{REC_C_DMA_MADE, 0, k[NEV_C_DMA_MADE]},
+		{REC_C_DMA_DONE, 0, k[NEV_C_DMA_DONE]},
+		{REC_C_DMA_RING_FULL, 0, k[NEV_C_DMA_LOST_RING_FULL]},
+		{REC_C_DMA_RECEIVED, 0, ioctl_hooks_dma_received(c->hooks)},
 	};
 	return put_rows(c, REC_SOURCE_KERNEL, rows, sizeof(rows));
 }

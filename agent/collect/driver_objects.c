@@ -12,6 +12,7 @@
 
 #include "agent/collect/bpf_support.h"
 #include "agent/collect/driver_parts.h"
+#include "bpf/dma.skel.h"
 #include "bpf/driver.skel.h"
 #include "runtime/base/file.h"
 #include "vmlinux/ioctl_table.h"
@@ -20,9 +21,16 @@ const struct hook_row hook_rows[] = {
 #define LEVEL_fentry HOOK_LEVEL_FENTRY
 #define LEVEL_kprobe HOOK_LEVEL_KPROBE
 #define LEVEL_tracepoint HOOK_LEVEL_TRACEPOINT
-#define HOOK(family, level, object, program, target, nargs) \
-	{family, program, target, LEVEL_##level, HOOK_OBJECT_##object, nargs},
+#define HOOK(family, level, object, program, target, nargs)                          \
+	{family, program, target, LEVEL_##level, HOOK_OBJECT_##object, (nargs)&ARGS, \
+		((nargs)&LAYOUT) != 0},
+#define ARGS 0x7f
+#define LAYOUT 0x80
+#define WITH_LAYOUT(nargs) ((nargs) | LAYOUT)
 #include "agent/collect/hooks.def"
+#undef WITH_LAYOUT
+#undef LAYOUT
+#undef ARGS
 #undef HOOK
 };
 
@@ -105,7 +113,7 @@ static const char *prototype_refused(const struct driver_hooks *h, const struct 
 
 const char *driver_row_refused(struct driver_hooks *h, const struct hook_row *row)
 {
-	if (row->level == HOOK_LEVEL_FENTRY && !h->module_btf)
+	if ((row->level == HOOK_LEVEL_FENTRY || row->layout) && !h->module_btf)
 		return "no BTF";
 	if (is_clones(row) && !next_target(h, row, NULL))
 		return "no such function";
@@ -131,11 +139,28 @@ static void close_driver(void *skel)
 	driver_bpf__destroy(skel);
 }
 
+static struct bpf_object *open_dma(const struct driver_hooks_options *o, void **ret)
+{
+	struct dma_bpf *skel = dma_bpf__open();
+
+	if (!skel)
+		return NULL;
+	skel->rodata->all_processes = o->all_processes;
+	*ret = skel;
+	return skel->obj;
+}
+
+static void close_dma(void *skel)
+{
+	dma_bpf__destroy(skel);
+}
+
 static const struct {
 	struct bpf_object *(*open)(const struct driver_hooks_options *o, void **ret);
 	void (*close)(void *skel);
 } objects[HOOK_OBJECTS] = {
 	[HOOK_OBJECT_driver] = {open_driver, close_driver},
+	[HOOK_OBJECT_dma] = {open_dma, close_dma},
 };
 
 /* Has a map use what is there under its name already.  0 or -errno. */

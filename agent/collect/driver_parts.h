@@ -18,6 +18,7 @@
 
 enum hook_object {
 	HOOK_OBJECT_driver,
+	HOOK_OBJECT_dma,
 	HOOK_OBJECTS,
 };
 
@@ -28,6 +29,7 @@ struct hook_row {
 	uint8_t level;	/* enum hook_level */
 	uint8_t object; /* enum hook_object */
 	uint8_t nargs;
+	bool layout; /* reads structures of the driver */
 };
 
 extern const struct hook_row hook_rows[];

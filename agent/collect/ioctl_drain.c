@@ -39,27 +39,55 @@
 
 /* ---- draining ----------------------------------------------------------------------------- */
 
-static int flush(struct ioctl_hooks *h, ioctl_hooks_fn on_batch, void *ctx)
+static int flush(struct ioctl_batch *b, ioctl_hooks_fn on_batch, void *ctx)
 {
-	size_t size = h->batch_used;
+	size_t size = b->used;
 
-	h->batch_used = 0;
-	return size ? on_batch(ctx, h->batch, size) : 0;
+	b->used = 0;
+	return size && on_batch ? on_batch(ctx, b->data, size) : 0;
 }
 
 /* Appends to the batch, which always has room for the longest record; hands it on before it has
  * not. */
-static int append(
-	struct ioctl_hooks *h, const void *record, size_t size, ioctl_hooks_fn on_batch, void *ctx)
+static int append(struct ioctl_hooks *h, struct ioctl_batch *b, const void *record, size_t size,
+	ioctl_hooks_fn on_batch, void *ctx)
 {
 	if (size > RECORD_MAX)
 		return -EPROTO;
-	memcpy(h->batch + h->batch_used, record, size);
-	h->batch_used += size;
-	if (h->batch_used + RECORD_MAX <= sizeof(h->batch))
+	memcpy(b->data + b->used, record, size);
+	b->used += size;
+	if (b->used + RECORD_MAX <= sizeof(b->data))
 		return 0;
 	bpf_ring_release(&h->ring);
-	return flush(h, on_batch, ctx);
+	return flush(b, on_batch, ctx);
+}
+
+/* A record of the ring: of a call, or of the DMA path, which goes elsewhere. */
+static int take_record(
+	struct ioctl_hooks *h, const void *record, size_t size, ioctl_hooks_fn on_batch, void *ctx)
+{
+	struct nev_hdr head;
+
+	if (size < sizeof(head))
+		return -EPROTO;
+	memcpy(&head, record, sizeof(head));
+	if (head.type < NEV_DMA_START) {
+		h->received++;
+		return append(h, &h->calls, record, size, on_batch, ctx);
+	}
+	h->dma_received++;
+	return append(h, &h->dma, record, size, h->on_dma, h->dma_ctx);
+}
+
+void ioctl_hooks_take_dma(struct ioctl_hooks *h, ioctl_hooks_fn on_batch, void *ctx)
+{
+	h->on_dma = on_batch;
+	h->dma_ctx = ctx;
+}
+
+uint64_t ioctl_hooks_dma_received(const struct ioctl_hooks *h)
+{
+	return h->dma_received;
 }
 
 static uint64_t load_relaxed(const void *p)
@@ -137,7 +165,7 @@ static int announce(struct ioctl_hooks *h, const struct nev_inflight *in, uint64
 
 	memcpy(record, &head, sizeof(head));
 	memcpy(record + sizeof(head), in->args, args);
-	return append(h, record, sizeof(head) + args, on_batch, ctx);
+	return append(h, &h->calls, record, sizeof(head) + args, on_batch, ctx);
 }
 
 /* Announces the calls that have been open for long; returns how many.  *oldest_ns is lowered to the
@@ -172,11 +200,10 @@ static long drain_ring(struct ioctl_hooks *h, uint64_t end, ioctl_hooks_fn on_ba
 	int r = 0;
 
 	while (!r && bpf_ring_next(&h->ring, end, &record, &size)) {
-		r = append(h, record, size, on_batch, ctx);
+		r = take_record(h, record, size, on_batch, ctx);
 		n++;
 	}
 	bpf_ring_release(&h->ring);
-	h->received += (uint64_t)n;
 	return r ? r : n;
 }
 
@@ -198,7 +225,9 @@ long ioctl_hooks_drain(
 	done = drain_ring(h, end, on_batch, ctx);
 	if (done < 0)
 		return done;
-	r = flush(h, on_batch, ctx);
+	r = flush(&h->calls, on_batch, ctx);
+	if (r == 0)
+		r = flush(&h->dma, h->on_dma, h->dma_ctx);
 	if (r)
 		return r;
 	if (now - GUARD_NS < oldest)

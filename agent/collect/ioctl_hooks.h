@@ -75,6 +75,12 @@ typedef int (*ioctl_hooks_fn)(void *ctx, const void *records, size_t size);
 long ioctl_hooks_drain(
 	struct ioctl_hooks *h, ioctl_hooks_fn on_batch, void *ctx, uint64_t *ret_watermark);
 
+/* Who gets the records of the DMA path (struct nev_dma, back to back) when the ring is drained; until somebody
+ * does, they are counted and dropped. */
+void ioctl_hooks_take_dma(struct ioctl_hooks *h, ioctl_hooks_fn on_batch, void *ctx);
+/* How many there were. */
+uint64_t ioctl_hooks_dma_received(const struct ioctl_hooks *h);
+
 /*
  * Detaches all hooks and drains what they wrote: the entry first, so that calls on their way can still
  * return, then the rest.  Afterwards no record is written and no counter moves: a call still open stays
@@ -87,7 +93,7 @@ int ioctl_hooks_stop(
 /* Records in the ring buffer that the reader has not taken; 0 after ioctl_hooks_stop. */
 uint64_t ioctl_hooks_left(const struct ioctl_hooks *h);
 
-/* Sums over CPUs; *ret_open: calls in flight now; *ret_received: records taken by the reader. */
+/* Sums over CPUs; *ret_open: calls in flight now; *ret_received: records of calls that the reader took. */
 int ioctl_hooks_counters(const struct ioctl_hooks *h, uint64_t ret[NEV_C_MAX], uint64_t *ret_open,
 	uint64_t *ret_received);
 

@@ -21,6 +21,12 @@ struct known_device {
 	bool is_virtual;
 };
 
+/* Records on their way to whoever takes them. */
+struct ioctl_batch {
+	uint8_t data[IOCTL_BATCH_BYTES] __attribute__((aligned(8)));
+	size_t used;
+};
+
 struct ioctl_hooks {
 	struct ioctl_bpf *skel;
 	bool all_processes;
@@ -47,11 +53,12 @@ struct ioctl_hooks {
 	bool scanned;
 
 	uint64_t watermark_ns;
-	uint64_t received;
+	uint64_t received, dma_received;
 	uint32_t start_seq;
 
-	uint8_t batch[IOCTL_BATCH_BYTES] __attribute__((aligned(8)));
-	size_t batch_used;
+	struct ioctl_batch calls, dma;
+	ioctl_hooks_fn on_dma; /* NULL: nobody wants them */
+	void *dma_ctx;
 };
 
 /* ---- ioctl_attach.c ----------------------------------------------------------------------- */

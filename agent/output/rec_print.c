@@ -29,6 +29,7 @@ static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_THREAD] = "thread",
 	[REC_DEVICE_PROFILE] = "profile",
 	[REC_FILE] = "file",
+	[REC_DRIVER] = "driver",
 };
 
 #define MAX_TEXT 65536u /* bytes of a text that are shown */

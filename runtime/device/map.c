@@ -40,7 +40,8 @@ static int connect_low(const char *root)
 
 	if (dir < 0)
 		return -errno;
-	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/thread-self/fd/%d/mem.sock", dir);
+	(void)snprintf(
+		addr.sun_path, sizeof(addr.sun_path), "/proc/thread-self/fd/%d/mem.sock", dir);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "runtime/base/errno_name.h"
+#include "runtime/record/encode_dma.h"
 #include "runtime/record/encode_record.h"
 #include "runtime/trace/event_registry.h"
 
@@ -116,7 +117,7 @@ int encoder_init(
 				f, masks[f->width], attr_key(f->key, strlen(f->key))};
 		}
 	}
-	return 0;
+	return encode_dma_init(e);
 }
 
 void encoder_free(struct encoder *e)
@@ -125,6 +126,7 @@ void encoder_free(struct encoder *e)
 	free(e->keys);
 	free(e->roles);
 	free(e->device_keys);
+	free(e->dma_keys);
 	*e = (struct encoder){0};
 }
 
@@ -391,7 +393,12 @@ int encode_item(
 
 	if (!at)
 		return -ENOMEM;
-	at = i->side == SIDE_RUNTIME ? put_runtime(e, at, i, out, &h) : put_call(e, at, i, out, &h);
+	if (i->side == SIDE_RUNTIME)
+		at = put_runtime(e, at, i, out, &h);
+	else if (i->side == SIDE_DMA)
+		at = encode_dma(e, at, i, out, &h);
+	else
+		at = put_call(e, at, i, out, &h);
 	encode_finish(p, at);
 	return 0;
 }

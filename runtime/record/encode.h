@@ -32,6 +32,7 @@ struct event_out {
 	enum ntrace_event_phase phase;
 	uint64_t id, parent;
 	const struct work *work; /* NULL: none */
+	uint64_t call;		 /* of the DMA path: id of the driver call it belongs to; 0: none */
 };
 
 struct attr_key;
@@ -44,6 +45,7 @@ struct encoder {
 	struct attr_key *keys;	      /* encode.c's own */
 	struct attr_key *roles;	      /* [role] */
 	struct attr_key *device_keys; /* encode_device.c's own */
+	struct attr_key *dma_keys;    /* encode_dma.c's own */
 	uint32_t request;	      /* of the row that was looked up last */
 	uint32_t name_len, fields;
 	const struct ioctl_row *row;

@@ -73,6 +73,7 @@ void ingest_free(struct ingest *in)
 	free(in->layouts);
 	map64_free(&in->pairs);
 	map64_free(&in->id_index);
+	map64_free(&in->dma);
 	map64_free(&in->announced);
 	map64_free(&in->last_done);
 	memset(in, 0, sizeof(*in));

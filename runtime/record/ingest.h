@@ -109,14 +109,15 @@ struct ingest {
 	size_t id_count, id_cap;
 	uint64_t id_last, id_last_page; /* the page of the last look-up */
 
+	struct map64 dma;	/* what a span of the DMA path is told by -> open_spans */
 	struct map64 announced; /* (thread, start) -> open_spans of calls */
 	struct map64 last_done; /* thread -> last_calls */
 	struct last_call *last_calls;
 	size_t last_count, last_cap;
 	struct sequence *cpus;
 	struct device_layout *layouts; /* by event type */
-	uint64_t calls;
-	ingest_run_fn run; /* may be NULL; set by the merge */
+	uint64_t calls;		       /* and spans of the DMA path, numbered */
+	ingest_run_fn run;	       /* may be NULL; set by the merge */
 	void *run_ctx;
 	uint64_t released; /* everything before this has been written; set by the merge */
 };
@@ -129,6 +130,7 @@ void ingest_free(struct ingest *in);
 int ingest_join(struct ingest *in, uint16_t source);
 int ingest_runtime(struct ingest *in, const struct rec_frame *f, const uint8_t *payload);
 int ingest_kernel(struct ingest *in, const struct rec_frame *f, const uint8_t *payload);
+int ingest_driver(struct ingest *in, const struct rec_frame *f, const uint8_t *payload);
 /* What the threads of a runtime in another pid namespace are called here. */
 int ingest_threads(struct ingest *in, const struct rec_frame *f, const uint8_t *payload);
 int ingest_watermark(struct ingest *in, const struct rec_frame *f, const uint8_t *payload);

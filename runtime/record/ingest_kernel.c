@@ -218,7 +218,7 @@ static int take_record(
 	in->session->read++;
 	in->session->read_done += done;
 	in->session->read_calls += done;
-	sequence_note(in->cpus, e);
+	sequence_note(in->cpus, &e->hdr);
 	if (!done)
 		e->duration_ns = 0;
 	if (s->ended || !call_valid(in, e)) {

@@ -35,7 +35,7 @@
 
 #define ITEM_MAX_RUNTIME 8191u /* runtimes under one pid, less one */
 
-enum item_side { SIDE_RUNTIME, SIDE_KERNEL };
+enum item_side { SIDE_RUNTIME, SIDE_KERNEL, SIDE_DMA };
 
 enum item_kind {
 	ITEM_STOP,
@@ -78,7 +78,7 @@ struct item {
 	uint32_t process;
 	uint32_t tid;
 	uint16_t source;
-	uint16_t place; /* runtime: core of the start + 1, 0 unknown; kernel: CPU */
+	uint16_t place; /* runtime: core of the start + 1, 0 unknown; else: CPU */
 	uint16_t core;	/* the record's own core + 1, 0 unknown */
 	uint16_t type;	/* event type of a runtime's item */
 	uint8_t kind;	/* enum item_kind */
@@ -102,6 +102,14 @@ struct item {
 			uint16_t call_flags; /* enum nev_flags */
 			uint8_t nargs;
 		};
+		struct {
+			uint64_t call; /* start of the call it belongs to, as told; 0: none */
+			uint64_t bytes;
+			uint32_t sequence, tx, rx;
+			int32_t outcome;
+			uint16_t nd, engine, queue;
+			uint8_t dma_kind, dma_flags; /* enum nev_dma_kind, nev_dma_flags */
+		} dma;
 	};
 };
 

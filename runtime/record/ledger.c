@@ -67,7 +67,8 @@ void ledger_add(struct ledger *g, struct ledger_found *found, uint32_t id, uint6
 	if (id == REC_COUNTER_NONE || id >= REC_COUNTER_RECORDED_END)
 		return;
 	g->value[id] += value;
-	found->counted |= id == REC_C_KERNEL_RECEIVED || id == REC_C_RUNTIME_DELIVERED;
+	found->counted |= id == REC_C_KERNEL_RECEIVED || id == REC_C_DMA_RECEIVED ||
+			  id == REC_C_RUNTIME_DELIVERED;
 }
 
 /*
@@ -83,6 +84,7 @@ static void settle(struct ledger *g)
 	if (v[REC_C_KERNEL_ENTERED] < gone)
 		v[REC_C_KERNEL_ENTERED] = gone;
 	v[REC_C_KERNEL_OPEN] = v[REC_C_KERNEL_ENTERED] - gone;
+	v[REC_C_DMA_MADE] = v[REC_C_DMA_DONE] + v[REC_C_DMA_RING_FULL];
 }
 
 void ledger_compare(struct ledger *g, const struct ledger_found *found)
@@ -90,15 +92,18 @@ void ledger_compare(struct ledger *g, const struct ledger_found *found)
 	if (!found->ended && found->counted) {
 		catch_up(g, found->calls, REC_C_KERNEL_RECEIVED, REC_C_KERNEL_LEFT,
 			REC_C_KERNEL_DONE, REC_C_KERNEL_ENTERED);
-		catch_up(g, found->records - found->calls, REC_C_RUNTIME_DELIVERED,
+		catch_up(g, found->dma, REC_C_DMA_RECEIVED, REC_C_KERNEL_LEFT, REC_C_DMA_DONE,
+			REC_C_DMA_MADE);
+		catch_up(g, found->records - found->calls - found->dma, REC_C_RUNTIME_DELIVERED,
 			REC_C_RUNTIME_UNREAD, REC_C_RUNTIME_EMITTED, REC_COUNTER_NONE);
 		settle(g);
 	}
-	uint64_t captured = g->value[REC_C_KERNEL_RECEIVED] + g->value[REC_C_RUNTIME_DELIVERED];
+	uint64_t taken = g->value[REC_C_KERNEL_RECEIVED] + g->value[REC_C_DMA_RECEIVED];
+	uint64_t captured = taken + g->value[REC_C_RUNTIME_DELIVERED];
 	uint64_t known = found->records + g->value[REC_C_CUT_OUT] + g->value[REC_C_CUT_DAMAGED];
 
-	g->value[REC_C_READER_OFFERED] = g->value[REC_C_KERNEL_DONE];
-	g->value[REC_C_READER_TAKEN] = g->value[REC_C_KERNEL_RECEIVED];
+	g->value[REC_C_READER_OFFERED] = g->value[REC_C_KERNEL_DONE] + g->value[REC_C_DMA_DONE];
+	g->value[REC_C_READER_TAKEN] = taken;
 	if (!found->counted)
 		captured = known;
 	g->value[REC_C_RECORDING_CAPTURED] = captured;
@@ -112,6 +117,7 @@ void ledger_capture(struct ledger *g, const struct session *s)
 {
 	struct ledger_found found = {.records = s->read_done,
 		.calls = s->read_calls,
+		.dma = s->read_dma,
 		.ended = s->ended,
 		.damaged = rec_damaged(&s->damage)};
 
@@ -187,8 +193,9 @@ static bool stages_balanced(const struct ledger *g)
 
 uint64_t ledger_gaps_explained(const struct ledger *g)
 {
-	return g->value[REC_C_KERNEL_RING_FULL] + g->value[REC_C_RECORDING_DAMAGED] +
-	       g->value[REC_C_CUT_OUT] + g->value[REC_C_CUT_DAMAGED];
+	return g->value[REC_C_KERNEL_RING_FULL] + g->value[REC_C_DMA_RING_FULL] +
+	       g->value[REC_C_RECORDING_DAMAGED] + g->value[REC_C_CUT_OUT] +
+	       g->value[REC_C_CUT_DAMAGED];
 }
 
 bool ledger_balanced(const struct ledger *g, uint64_t seq_gaps, bool ended)

@@ -36,8 +36,9 @@ struct ledger {
 
 /* What is in the recording, to be held against what its readers say they took. */
 struct ledger_found {
-	uint64_t records; /* runtime records and finished calls */
+	uint64_t records; /* runtime records, finished calls, records of the DMA path */
 	uint64_t calls;	  /* finished calls among them */
+	uint64_t dma;	  /* records of the DMA path among them */
 	bool counted;	  /* there are counters of records that were taken */
 	bool ended;	  /* REC_END */
 	bool damaged;

@@ -88,7 +88,7 @@ static void seed_tables(struct merger *m, uint64_t seed)
 	struct map64 *const tables[] = {&m->session.name_index, &m->session.counter_index,
 		&m->session.runtimes, &m->session.inspected, &m->processes.pids,
 		&m->held.late_flags, &m->ingest.pairs, &m->ingest.id_index, &m->ingest.announced,
-		&m->ingest.last_done, &m->timeline.threads, &m->timeline.displaced};
+		&m->ingest.dma, &m->ingest.last_done, &m->timeline.threads, &m->timeline.displaced};
 
 	m->session.seed = seed;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
@@ -165,6 +165,8 @@ static int take_frame(struct merger *m, const struct rec_frame *f, const uint8_t
 		return ingest_runtime(&m->ingest, f, payload);
 	case REC_KERNEL:
 		return ingest_kernel(&m->ingest, f, payload);
+	case REC_DRIVER:
+		return ingest_driver(&m->ingest, f, payload);
 	case REC_THREAD:
 		return ingest_threads(&m->ingest, f, payload);
 	case REC_WATERMARK:

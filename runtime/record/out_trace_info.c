@@ -141,7 +141,15 @@ static int add_session(Ntff__NtraceInfo *m, struct parts *p, const struct sessio
 	return add_off(to, p, s->off);
 }
 
-/* Without device profiles their stage is none. */
+/* Has a stage nothing to say?  Without device profiles theirs is none; without hooks on the DMA path, or before
+ * there were any, neither is that. */
+static bool stage_is_none(const struct session *s, const struct ledger *g, const char *stage)
+{
+	if (!strcmp(stage, "device"))
+		return !s->profiles.asked;
+	return !strcmp(stage, "dma") && !s->read_dma && !g->value[REC_C_DMA_MADE];
+}
+
 static int add_ledger(
 	Ntff__NtraceInfo *m, struct parts *p, const struct ledger *g, const struct session *s)
 {
@@ -153,7 +161,7 @@ static int add_ledger(
 		const struct rec_counter_info *info = rec_counter_info(id);
 		Ntff__NtraceLedgerRow *r = &p->rows[n];
 
-		if (!s->profiles.asked && !strcmp(info->stage, "device"))
+		if (stage_is_none(s, g, info->stage))
 			continue;
 		ntff__ntrace_ledger_row__init(r);
 		r->stage = text(info->stage);

@@ -44,8 +44,9 @@ struct cutter {
 	struct rec_frame cpu; /* newest CPU sample before the time: intervals begin there */
 	uint8_t *cpu_rows;
 	uint64_t seen;			  /* records */
-	uint64_t finished, finished_kept; /* runtime records and finished calls */
+	uint64_t finished, finished_kept; /* runtime records, finished calls, DMA path */
 	uint64_t calls;			  /* finished calls among those that are there */
+	uint64_t dma;			  /* records of the DMA path among those */
 	uint64_t last_ns;		  /* time of the last frame */
 	struct cut_blocks blocks;
 	uint32_t block; /* that is surveyed */
@@ -205,6 +206,28 @@ static int survey_kernel(struct cutter *c, const struct rec_frame *f, const uint
 	return rc;
 }
 
+static int survey_driver(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct records_dma_key key;
+	struct nev_dma d;
+	int rc = 0;
+
+	for (size_t at = 0, n; rc == 0 && (n = records_dma(payload, f->size, at, &d)); at += n) {
+		c->seen++;
+		c->finished++;
+		c->dma++;
+		if (!records_dma_valid(&d))
+			continue;
+		note_covered(c, d.tgid, d.hdr.time_ns, d.hdr.time_ns);
+		if (time_wanted(c, d.hdr.time_ns))
+			cut_blocks_want(&c->blocks, c->block);
+		if (records_dma_span(&d, &key))
+			rc = note_span(c, (struct span_key){key.who, key.id},
+				d.hdr.type == NEV_DMA_START, d.hdr.time_ns);
+	}
+	return rc;
+}
+
 static void survey_process(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
 {
 	struct rec_process p;
@@ -258,6 +281,8 @@ static int survey_frame(struct cutter *c, const struct rec_frame *f, const uint8
 		return survey_runtime(c, f, payload);
 	case REC_KERNEL:
 		return survey_kernel(c, f, payload);
+	case REC_DRIVER:
+		return survey_driver(c, f, payload);
 	case REC_COUNTERS:
 		return footer_counters(&c->newest, f->source, payload, f->size);
 	case REC_WATERMARK:
@@ -389,20 +414,25 @@ static int reserve(struct cutter *c, size_t size)
 	return 0;
 }
 
+/* An end of a span outside of the time.  Of a span whose other end is unknown, the start counts to the end of the
+ * recording, and the stop stands alone. */
+static bool span_end_wanted(
+	const struct cutter *c, const struct span *p, bool is_start, uint64_t ns)
+{
+	if (!p)
+		return false;
+	return (p->has_start && p->has_stop) || (is_start && before_end(c, ns));
+}
+
 static bool record_wanted(const struct cutter *c, uint16_t source, const struct trace_record *r)
 {
 	if (!pid_wanted(c, c->pids[source]) || !core_wanted(c, r->nc_idx))
 		return false;
 	if (time_wanted(c, r->timestamp_ns))
 		return true;
-	const struct span *p = span_set_find(&c->spans, runtime_key(source, r));
-	/* Of a span whose other end is unknown, the start counts to the end of the recording, and
-	 * the stop stands alone. */
-	if (!p || r->phase > TRACE_STOP)
-		return false;
-	if (!p->has_start || !p->has_stop)
-		return r->phase == TRACE_START && before_end(c, r->timestamp_ns);
-	return true;
+	return r->phase <= TRACE_STOP &&
+	       span_end_wanted(c, span_set_find(&c->spans, runtime_key(source, r)),
+		       r->phase == TRACE_START, r->timestamp_ns);
 }
 
 static int cut_runtime(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
@@ -450,6 +480,39 @@ static int cut_kernel(struct cutter *c, const struct rec_frame *f, const uint8_t
 		used += n;
 		c->ret->kept++;
 		c->finished_kept += e.hdr.type == NEV_IOCTL_DONE;
+	}
+	return used ? copy(c, f, c->records, used) : 0;
+}
+
+static bool dma_wanted(const struct cutter *c, const struct nev_dma *d)
+{
+	struct records_dma_key key;
+	const struct span *p;
+
+	if (!records_dma_valid(d) || !pid_wanted(c, d->tgid))
+		return false;
+	if (time_wanted(c, d->hdr.time_ns))
+		return true;
+	p = records_dma_span(d, &key) ? span_set_find(&c->spans, (struct span_key){key.who, key.id})
+				      : NULL;
+	return span_end_wanted(c, p, d->hdr.type == NEV_DMA_START, d->hdr.time_ns);
+}
+
+static int cut_driver(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	size_t used = 0;
+	struct nev_dma d;
+	int rc = reserve(c, f->size);
+
+	if (rc < 0)
+		return rc;
+	for (size_t at = 0, n; (n = records_dma(payload, f->size, at, &d)); at += n) {
+		if (!dma_wanted(c, &d))
+			continue;
+		memcpy(c->records + used, payload + at, n);
+		used += n;
+		c->ret->kept++;
+		c->finished_kept++;
 	}
 	return used ? copy(c, f, c->records, used) : 0;
 }
@@ -521,6 +584,7 @@ static int put_counters(struct cutter *c, uint64_t time_ns)
 {
 	struct ledger_found found = {.records = c->finished,
 		.calls = c->calls,
+		.dma = c->dma,
 		.ended = c->ret->ended,
 		.damaged = rec_damaged(&c->ret->damage)};
 
@@ -571,6 +635,7 @@ static int (*const cutters[])(struct cutter *, const struct rec_frame *, const u
 	[REC_DEVICE] = cut_whole,
 	[REC_PROCESS] = cut_of_pid,
 	[REC_KERNEL] = cut_kernel,
+	[REC_DRIVER] = cut_driver,
 	[REC_RUNTIME] = cut_runtime,
 	[REC_WATERMARK] = cut_watermark,
 	[REC_COUNTERS] = NULL, /* the newest come at the end */

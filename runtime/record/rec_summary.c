@@ -26,8 +26,9 @@ struct summarizer {
 	size_t source_cap;
 	struct span_set spans;
 	struct sequence *cpus; /* of driver calls */
-	uint64_t finished;     /* runtime records and finished calls */
+	uint64_t finished;     /* runtime records, finished calls, DMA path */
 	uint64_t calls;	       /* finished calls among them */
+	uint64_t dma;	       /* records of the DMA path among them */
 	/* Of the block being read. */
 	struct rec_place place;
 	struct rec_index block;
@@ -152,12 +153,39 @@ static int take_kernel(struct summarizer *z, const struct rec_frame *f, const ui
 		struct span_key key = {SPAN_KERNEL | e.tid, e.start_ns};
 
 		note_record(z, src, e.start_ns, records_call_end(&e));
-		sequence_note(z->cpus, &e);
+		sequence_note(z->cpus, &e.hdr);
 		z->finished += done;
 		z->calls += done;
 		if (!done || span_set_find(&z->spans, key))
 			rc = note_span(z, key, !done, done);
 	}
+	return rc;
+}
+
+static int take_driver(struct summarizer *z, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct summary_source *src = source_at(z, f->source);
+	size_t at = 0, n;
+	struct nev_dma d;
+	int rc = src ? 0 : -ENOMEM;
+
+	while (rc == 0 && (n = records_dma(payload, f->size, at, &d))) {
+		struct records_dma_key key;
+
+		at += n;
+		z->finished++;
+		z->dma++;
+		sequence_note(z->cpus, &d.hdr);
+		if (!records_dma_valid(&d)) {
+			z->s->invalid++;
+			continue;
+		}
+		note_record(z, src, d.hdr.time_ns, d.hdr.time_ns);
+		if (records_dma_span(&d, &key))
+			rc = note_span(z, (struct span_key){key.who, key.id},
+				d.hdr.type == NEV_DMA_START, d.hdr.type == NEV_DMA_STOP);
+	}
+	z->s->invalid += at != f->size;
 	return rc;
 }
 
@@ -247,6 +275,7 @@ static taker *const takers[SUMMARY_TYPES] = {
 	[REC_CLOCK] = take_clock,
 	[REC_PROCESS] = take_process,
 	[REC_KERNEL] = take_kernel,
+	[REC_DRIVER] = take_driver,
 	[REC_RUNTIME] = take_runtime,
 	[REC_WATERMARK] = take_watermark,
 	[REC_COUNTERS] = take_counters,
@@ -370,6 +399,7 @@ static void sum_counters(struct summarizer *z)
 	struct rec_summary *s = z->s;
 	struct ledger_found found = {.records = z->finished,
 		.calls = z->calls,
+		.dma = z->dma,
 		.ended = s->ended,
 		.damaged = rec_damaged(&s->damage)};
 

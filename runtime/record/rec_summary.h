@@ -25,7 +25,7 @@ struct summary_source {
 	uint16_t source;
 	bool is_process; /* has a PROCESS frame */
 	struct rec_process process;
-	uint64_t records;	    /* runtime records, or driver calls */
+	uint64_t records;	    /* runtime records, or driver calls and DMA path */
 	uint64_t first_ns, last_ns; /* of them */
 	uint64_t watermark;	    /* newest */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sequence.h - which driver calls are missing, by the numbers that each CPU gives its records.
+ * sequence.h - which records of the hooks are missing, by the numbers that each CPU gives them.
  *
  * A CPU counts from 0, also those that found no room in the ring buffer.  Records come nearly in the
  * order of their numbers.
@@ -22,14 +22,14 @@ struct sequence {
 };
 
 /* 32 bits wrap; neighbours are never 2^31 apart. */
-static inline void sequence_note(struct sequence *cpus, const struct nev_ioctl *e)
+static inline void sequence_note(struct sequence *cpus, const struct nev_hdr *h)
 {
-	struct sequence *s = &cpus[e->hdr.cpu];
+	struct sequence *s = &cpus[h->cpu];
 	int32_t ahead;
 
-	if (e->hdr.cpu == NEV_CPU_READER)
+	if (h->cpu == NEV_CPU_READER)
 		return;
-	ahead = (int32_t)(e->hdr.seq - (uint32_t)s->expected);
+	ahead = (int32_t)(h->seq - (uint32_t)s->expected);
 	s->count++;
 	if (ahead >= 0)
 		s->expected += (uint64_t)ahead + 1;

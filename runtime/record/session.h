@@ -114,8 +114,9 @@ struct session {
 	size_t interval_count, interval_cap, name_count, name_cap, name_bytes, name_bytes_cap,
 		counter_count, counter_cap, mem_count, mem_cap, device_clock_count,
 		device_clock_cap, file_count, file_cap;
-	uint64_t read_done;  /* raw records found: runtime records and finished calls */
+	uint64_t read_done;  /* raw records found: runtime records, finished calls, DMA path */
 	uint64_t read_calls; /* finished calls among them */
+	uint64_t read_dma;   /* records of the DMA path among them */
 	uint64_t read;	     /* all raw records found, invalid ones too */
 	uint64_t invalid;
 	size_t process_count; /* that have files; known at the end */

@@ -15,7 +15,10 @@
  * spans it is known that the stop has come (ITEM_COMPLETE), and those are never thought lost.  One that
  * left the stack and stops after all is kept aside, so that its stop still says what it knows.
  *
- * Hardware events and spans of no single thread take no part.
+ * Hardware events and spans of no single thread take no part.  Of the driver's DMA path whole copies,
+ * which are functions that a thread is in, are on its stack as calls are; doorbells and asynchronous
+ * copies go on by themselves, so they contain nothing, and have a parent when the thread that began them
+ * sees their end.
  *
  * Driver work is added when a call stops, to each span on the stack below it: those are the ones that
  * began before the call and outlast it.  Calls of one thread do not overlap, so the union of copy
@@ -29,6 +32,7 @@
 #include <string.h>
 
 #include "runtime/trace/event_registry.h"
+#include "vmlinux/dma_kinds.h"
 
 #define MAX_INTERVALS 1024u
 #define MANY_THREADS 4096u
@@ -190,6 +194,15 @@ static int drop_open(struct timeline *t, struct process *p, struct thread_stack 
 	return 0;
 }
 
+/* Does a span of the driver go on while its thread does this?  A call, and a whole copy in it, while
+ * its own work on the DMA path goes on. */
+static bool goes_on(const struct frame *below, const struct item *now)
+{
+	if (!now || now->side != SIDE_DMA || below->told != now->dma.call)
+		return false;
+	return below->side == SIDE_KERNEL || below->type != now->dma.dma_kind;
+}
+
 /* The thread does something: spans that cannot be running any more leave the stack. */
 static int drop_ended(
 	struct timeline *t, struct process *p, struct thread_stack *s, const struct item *starting)
@@ -199,7 +212,7 @@ static int drop_ended(
 
 		if (below->complete)
 			continue;
-		if (below->side == SIDE_KERNEL ||
+		if ((below->side != SIDE_RUNTIME && !goes_on(below, starting)) ||
 			(starting && starting->side == SIDE_RUNTIME &&
 				(below->type == starting->type ||
 					below->source != starting->source)))
@@ -212,7 +225,7 @@ static int drop_ended(
 static uint64_t parent_at(const struct timeline *t, const struct thread_stack *s, uint32_t depth)
 {
 	while (depth-- > 0)
-		if (s->frames[depth].side != SIDE_KERNEL ||
+		if (s->frames[depth].side == SIDE_RUNTIME ||
 			t->encoder.kernel_events != MERGE_KERNEL_OFF)
 			return s->frames[depth].id;
 	return 0;
@@ -325,7 +338,7 @@ static int write_event(struct timeline *t, struct process *p, const struct item 
 	const struct event_out *out, uint64_t records)
 {
 	note_seen(p, i->time);
-	if (i->side == SIDE_KERNEL && t->encoder.kernel_events == MERGE_KERNEL_OFF) {
+	if (i->side != SIDE_RUNTIME && t->encoder.kernel_events == MERGE_KERNEL_OFF) {
 		p->not_wanted += records;
 		return 0;
 	}
@@ -349,6 +362,7 @@ static int at_start(struct timeline *t, struct process *p, const struct item *i)
 		.type = i->type,
 		.source = i->source,
 		.side = i->side,
+		.told = i->time - i->late_ns,
 		.complete = (i->flags & ITEM_COMPLETE) != 0,
 	};
 	struct event_out out = {.phase = PHASE_START};
@@ -453,6 +467,90 @@ static int at_stop(struct timeline *t, struct process *p, const struct item *i)
 	return rc;
 }
 
+/* ---- the DMA path ------------------------------------------------------------------------- */
+
+/* The call that a record belongs to: its id; 0: it is not known. */
+static uint64_t call_of(const struct thread_stack *s, const struct item *i)
+{
+	for (uint32_t k = s && i->dma.call ? s->depth : 0; k-- > 0;)
+		if (s->frames[k].side == SIDE_KERNEL && s->frames[k].told == i->dma.call)
+			return s->frames[k].id;
+	return 0;
+}
+
+static int dma_start(struct timeline *t, struct process *p, const struct item *i)
+{
+	bool written = t->encoder.kernel_events != MERGE_KERNEL_OFF;
+	bool within = dma_kind_row(i->dma.dma_kind)->span == DMA_OF_THREAD && i->tid;
+	struct thread_stack *s = i->tid ? stack_of(t, i->process, i->tid, within) : NULL;
+	struct event_out out = {.phase = PHASE_START, .id = ID_KERNEL | ++p->calls};
+	struct frame f = {.pair = i->pair,
+		.id = out.id,
+		.start = i->time,
+		.order = ++t->order,
+		.told = i->dma.call,
+		.type = i->dma.dma_kind,
+		.side = SIDE_DMA,
+		.complete = (i->flags & ITEM_COMPLETE) != 0};
+	int rc = within && !s ? -ENOMEM : 0;
+
+	if (rc == 0 && s)
+		rc = drop_ended(t, p, s, i);
+	if (rc < 0)
+		return rc;
+	p->open_spans += written;
+	out.call = call_of(s, i);
+	rc = within && s->depth < TIMELINE_MAX_DEPTH ? push(s, &f) : displace(t, &f);
+	return rc < 0 ? rc : write_event(t, p, i, &out, 1);
+}
+
+static int dma_stop(struct timeline *t, struct process *p, const struct item *i)
+{
+	struct thread_stack *s = i->tid ? stack_of(t, i->process, i->tid, false) : NULL;
+	uint32_t place = s ? place_of(s, i->pair) : 0;
+	struct event_out out = {.phase = PHASE_STOP, .call = call_of(s, i)};
+	struct frame f = {0};
+	int rc = 0;
+
+	if (s && place < s->depth) {
+		rc = pop(t, p, s, place, &f, &out);
+	} else if (take_displaced(t, i->pair, &f) && s && !(i->flags & ITEM_MOVED)) {
+		for (place = s->depth; place > 0; place--)
+			if (s->frames[place - 1].order < f.order)
+				break;
+		out.parent = parent_at(t, s, place);
+	}
+	out.id = f.id;
+	if (t->encoder.kernel_events != MERGE_KERNEL_OFF) {
+		p->open_spans--;
+		p->kernel_spans++;
+	}
+	return rc < 0 ? rc : write_event(t, p, i, &out, 1);
+}
+
+static int dma_instant(struct timeline *t, struct process *p, const struct item *i)
+{
+	struct thread_stack *s = i->tid ? stack_of(t, i->process, i->tid, false) : NULL;
+	struct event_out out = {.phase = PHASE_INSTANT, .id = ID_KERNEL | ++p->calls};
+	int rc = s ? drop_ended(t, p, s, i) : 0;
+
+	if (rc < 0)
+		return rc;
+	p->start_lost += i->kind == ITEM_LOST;
+	out.call = call_of(s, i);
+	out.parent = s ? parent_at(t, s, s->depth) : 0;
+	return write_event(t, p, i, &out, 1);
+}
+
+static int dma_item(struct timeline *t, struct process *p, const struct item *i)
+{
+	if (i->kind == ITEM_START)
+		return dma_start(t, p, i);
+	return i->kind == ITEM_STOP ? dma_stop(t, p, i) : dma_instant(t, p, i);
+}
+
+/* ---- other items -------------------------------------------------------------------------- */
+
 static int at_instant(struct timeline *t, struct process *p, const struct item *i)
 {
 	struct event_out out = {.phase = PHASE_INSTANT, .id = written_id(t, i)};
@@ -509,6 +607,8 @@ int timeline_item(void *ctx, const struct item *i)
 
 	if (rc < 0)
 		return rc;
+	if (i->side == SIDE_DMA)
+		return dma_item(t, p, i);
 	if (i->kind == ITEM_START)
 		return at_start(t, p, i);
 	return i->kind == ITEM_STOP ? at_stop(t, p, i) : at_instant(t, p, i);

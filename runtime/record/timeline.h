@@ -26,6 +26,7 @@
 struct frame {
 	uint64_t pair, id, start;
 	uint64_t order; /* of all starts */
+	uint64_t told;	/* of a call: its start as recorded */
 	uint16_t type, source;
 	uint8_t side;
 	bool complete; /* its stop is known to come */

@@ -16,7 +16,8 @@ static inline bool spool_dir_open(struct inspect_dir *d, char *path)
 {
 	int fd = open(path, O_DIRECTORY | O_CLOEXEC);
 
-	*d = (struct inspect_dir){.path = path, .work = path, .fd = {.fd = -1}, .leaf = {.fd = -1}};
+	*d = (struct inspect_dir){.path = path, .work = path};
+	d->fd.fd = d->leaf.fd = -1;
 	return fd >= 0 && kept_fd_adopt(&d->fd, fd) == 0;
 }
 

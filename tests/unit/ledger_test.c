@@ -23,7 +23,7 @@ TEST("ledger: every counter has its row, and every stage has something that ente
 		REQUIRE(i && i->stage && i->name && i->text);
 		in += i->kind == REC_KIND_IN;
 	}
-	CHECK_EQ(in, 6); /* kernel, runtime, reader, recording, merge, device */
+	CHECK_EQ(in, 7); /* kernel, dma, runtime, reader, recording, merge, device */
 	CHECK(rec_counter_info(REC_COUNTER_NONE) == NULL);
 	CHECK(rec_counter_info(REC_COUNTER_MAX) == NULL);
 }
