@@ -53,8 +53,94 @@ static void about_session(struct lines *s, const struct rec_session *own)
 		add(s, "%s: %s", o->what, o->why);
 }
 
+/* ---- the DMA path ------------------------------------------------------------------------- */
+
+/* Families of hooks on it, what nobody sees without them, and what the driver's tracepoints alone do not
+ * tell of it. */
+static const struct {
+	const char *family, *unseen, *untold;
+} dma_families[] = {
+	{"doorbell", "doorbells that the driver rings", NULL},
+	{"completion", "when the driver found a doorbell's work done", NULL},
+	{"transfer", "whole copies that the driver makes",
+		"how long copies took, those without a buffer's size, and zero copy: tracepoints "
+		"tell "
+		"that a copy was made"},
+	{"memset", "device memory that the driver sets", NULL},
+	{"zerocopy", "zero copies as a whole", NULL},
+	{"async", "asynchronous copies as a whole", NULL},
+	{"user-ring", "rings that programs fill and start through the driver",
+		"whether starts of such rings failed: tracepoints come before"},
+	{"queue", "making and releasing of DMA queues",
+		"whether queues could be made: tracepoints come before"},
+};
+
+#define DMA_FAMILIES (sizeof(dma_families) / sizeof(*dma_families))
+
+/* How far a family came: the step that was reached, NULL: none; *ret_tried, and in `why` what came of the steps. */
+static const char *reached(
+	const struct session *l, const char *family, bool *ret_tried, char *why, size_t why_size)
+{
+	const char *step = NULL;
+	size_t used = 0;
+
+	*ret_tried = false;
+	why[0] = '\0';
+	for (const struct rec_ladder_step *i = l->header.info.ladder; i && i->family; i++) {
+		if (strcmp(i->family, family) != 0)
+			continue;
+		*ret_tried = true;
+		if (!strcmp(i->result, "reached"))
+			step = i->step;
+		if (used < why_size)
+			used += (size_t)snprintf(why + used, why_size - used, "%s%s: %s",
+				used ? ", " : "", i->step, i->result);
+	}
+	return step;
+}
+
+/* Has any hook on the DMA path been reached; or has any been tried? */
+static bool has_dma(const struct session *l, bool *ret_tried)
+{
+	char why[BLIND_BYTES];
+	bool any = false;
+
+	*ret_tried = false;
+	for (size_t i = 0; i < DMA_FAMILIES; i++) {
+		bool tried;
+
+		any |= reached(l, dma_families[i].family, &tried, why, sizeof(why)) != NULL;
+		*ret_tried |= tried;
+	}
+	return any;
+}
+
+/* Of a driver that was there. */
+static void about_dma(struct lines *s, const struct session *l)
+{
+	bool any_tried;
+
+	has_dma(l, &any_tried);
+	if (!any_tried && l->header.info.driver && !l->header.info.is_virtual && !l->is_virtual)
+		add(s, "what driver calls do on the DMA path: the system-call level does not see "
+		       "it");
+	for (size_t i = 0; any_tried && i < DMA_FAMILIES; i++) {
+		char why[BLIND_BYTES / 2];
+		bool tried;
+		const char *step = reached(l, dma_families[i].family, &tried, why, sizeof(why));
+
+		if (!step)
+			add(s, "%s (%s)", dma_families[i].unseen,
+				tried ? why : "this level has no hook for it");
+		else if (step && !strcmp(step, "tracepoint") && dma_families[i].untold)
+			add(s, "%s", dma_families[i].untold);
+	}
+}
+
 static void about_hooks(struct lines *s, const struct session *l)
 {
+	bool tried;
+
 	if (session_own(l)) {
 		about_session(s, session_own(l));
 		return;
@@ -70,9 +156,12 @@ static void about_hooks(struct lines *s, const struct session *l)
 			add(s, "no device was used by %s; others were not watched", watched(l));
 		return;
 	}
-	/* System-call level is the only level of hooks that there is yet. */
 	add(s, "doorbells rung from user space through mapped registers");
-	add(s, "DMA that devices start by themselves, and the driver's own threads and interrupts");
+	add(s, has_dma(l, &tried)
+			? "DMA that devices start by themselves, and the driver's interrupts"
+			: "DMA that devices start by themselves, and the driver's own threads and "
+			  "interrupts");
+	about_dma(s, l);
 	if (l->has_header && !l->header.info.all_processes)
 		add(s, "ioctls of processes other than %s", watched(l));
 }
