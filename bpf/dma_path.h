@@ -142,7 +142,7 @@ static __always_inline __u16 device_of(const struct neuron_device *nd)
 	if (bpf_core_type_exists(struct neuron_device))
 		return nd ? BPF_CORE_READ(nd, device_index) : NEV_DMA_UNKNOWN;
 	in = bpf_map_lookup_elem(&inflight, &tid);
-	return in ? in->device : NEV_DMA_UNKNOWN;
+	return in && in->start_ns ? in->device : NEV_DMA_UNKNOWN;
 }
 
 static __always_inline struct dma_thread *thread_of(bool make)
