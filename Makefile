@@ -255,10 +255,11 @@ $(BUILD)/obj/%.o: %.c | $(PB_H) $(SKEL_H)
 	$(call say,CC)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
 
-# Without const: what the loader sets before a program is verified, a test sets.
+# Without const: what the loader sets before a program is verified, a test sets.  Programs load what is not aligned, as
+# x86 does.
 $(BUILD)/obj/tests/shim/bpf/programs/%.o: CPPFLAGS_ALL += -Itests/shim/bpf -D__bpf__ -Dconst=
 $(BUILD)/obj/tests/shim/bpf/programs/%.o: CFLAGS_ALL += -Wno-unknown-pragmas -Wno-missing-prototypes \
-	-Wno-conversion -Wno-unused-parameter -Wno-sign-compare
+	-Wno-conversion -Wno-unused-parameter -Wno-sign-compare -Wno-shadow $(if $(SANITIZE),-fno-sanitize=alignment)
 
 $(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h tests/shim/watchdog.h
 	$(call say,CXX)
@@ -298,8 +299,8 @@ $(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c $(BPFHOST_SRC
 BPFCOV_O := $(patsubst tests/shim/bpf/programs/%.c,$(BUILD)/bpfcov/%.o,$(wildcard tests/shim/bpf/programs/*.c))
 $(BUILD)/bpfcov/%.o: tests/shim/bpf/programs/%.c $(wildcard bpf/*.[ch] vmlinux/*.h tests/shim/bpf/*.h tests/shim/bpf/bpf/*.h)
 	$(call say,CC)
-	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -Itests/shim/bpf -D__bpf__ -Dconst= -std=gnu11 -O0 -g \
-		--coverage -w -fvisibility=hidden $(SAN) -c $< -o $@
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -Itests/shim/bpf -D__bpf__ -Dconst= -D__always_inline=inline \
+		-std=gnu11 -O0 -g --coverage -w -fvisibility=hidden $(SAN) -c $< -o $@
 
 $(BUILD)/bpfcov/unit: $(call obj,$(wildcard tests/unit/bpf_*_test.c) tests/shim/watchdog.c $(wildcard tests/shim/bpf/*.c)) \
 		$(BPFCOV_O) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \

@@ -64,6 +64,7 @@ TEST("bpf: a process is forgotten when it is freed after its last thread, so tha
 	CHECK(bpf_host_lookup("tracked", &tgid) != NULL);
 	bpf_host_task_live((void *)(uintptr_t)stranger[0], 0);
 	CHECK_EQ(follow_exit(stranger), 0);
+	CHECK_EQ(follow_free(stranger), 0);
 	CHECK_EQ(bpf_host_count("tracked"), 1);
 	bpf_host_task_live(bpf_host.task, 0);
 	CHECK_EQ(follow_free(last), 0);
