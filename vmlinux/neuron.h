@@ -12,14 +12,13 @@
 
 #include "vmlinux/vmlinux.h"
 
-/* An enumeration here as there: the loader finds no number in place of one. */
-enum mem_location {
-	NEURON_MEM_NONE,
-	NEURON_MEM_HOST,
-	NEURON_MEM_DEVICE,
-};
-
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* An enumeration there: libbpf finds no member of another kind of type. */
+enum mem_location {
+	NEURON_MEM_HOST = 1,
+	NEURON_MEM_DEVICE = 2,
+};
 
 struct neuron_device {
 	int device_index; /* N of neuronN */
