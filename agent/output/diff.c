@@ -86,7 +86,7 @@ static int find_name(struct compare *c, const struct ntrace_event_view *e, size_
 {
 	char buf[CANON_TEXT];
 	struct pb_str name = event_name(e, buf);
-	bool driver = event_kind(e) == EVENT_DRIVER;
+	bool driver = event_kind(e) == EVENT_DRIVER || event_kind(e) == EVENT_DMA;
 	uint64_t key = XXH3_64bits_withSeed(name.s, name.len, driver) | 1;
 	const uint64_t *found = map64_find(&c->names, key);
 	int rc = 0;

@@ -415,6 +415,50 @@ TEST("driver: records that cannot be are counted, and those beside them are read
 	fx_free(&fx);
 }
 
+/* ---- what was blind ------------------------------------------------------------------------- */
+
+static bool is_blind(const struct fixture *fx, const char *line)
+{
+	for (uint32_t i = 0; i < fx->result.blind_count; i++)
+		if (!strcmp(fx->result.blind[i], line))
+			return true;
+	test_info("not blind: %s", line);
+	return false;
+}
+
+TEST("driver: what no step of the ladder reached is named, with what was tried", "[merge][dma]")
+{
+	static const char *const hooks[] = {"fentry:udma_m2m_copy_start", NULL};
+	static const struct rec_ladder_step ladder[] = {
+		{"ioctl", "fentry", "reached"},
+		{"doorbell", "fentry", "reached"},
+		{"zerocopy", "fentry", "no such function"},
+		{"zerocopy", "kprobe", "no such function"},
+		{"transfer", "kprobe", "unknown prototype"},
+		{"transfer", "tracepoint", "reached"},
+		{NULL, NULL, NULL},
+	};
+	struct rec_header_info info = {.producer = "ntrace test",
+		.instance_id = "i-0",
+		.host = "h",
+		.hooks = hooks,
+		.ladder = ladder};
+	struct fixture fx;
+
+	REQUIRE(fx_open_bare(&fx));
+	fx_header(&fx, &info);
+	fx_clock(&fx, 100, 0);
+	fx_copy(&fx, TID, 1000, 2000, 64);
+	REQUIRE(fx_merge_one(&fx));
+	CHECK(is_blind(&fx, "completions and timeouts of its copies, fills of memory, copies from user "
+			    "memory, asynchronous copies, rings that programs fill themselves, "
+			    "queues that come"));
+	CHECK(is_blind(&fx, "DMA that devices start by themselves, and the driver's interrupts"));
+	CHECK(is_blind(&fx, "how long whole copies took, and zero copies: the driver's tracepoints say "
+			    "only that a copy was made"));
+	fx_free(&fx);
+}
+
 /* ---- the books ------------------------------------------------------------------------------ */
 
 static void put_books(struct fixture *fx, uint64_t made, uint64_t full)
