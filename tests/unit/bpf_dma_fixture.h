@@ -16,6 +16,8 @@ typedef unsigned long long trace_ctx[8];
 
 TRACE(doorbell_fentry);
 TRACE(completion_fexit);
+TRACE(owner_fentry);
+TRACE(owner_fexit);
 TRACE(memset_fentry);
 TRACE(memset_fexit);
 TRACE(zerocopy_fentry);
@@ -26,13 +28,15 @@ TRACE(ack_fexit);
 TRACE(user_tracepoint);
 TRACE(ack_tracepoint);
 TRACE(queue_tracepoint);
-TRACE(release_tracepoint);
+TRACE(retire_tracepoint);
 TRACE(copy_tracepoint);
 TRACE(copyin_tracepoint);
 TRACE(copyout_tracepoint);
 PROBE(doorbell_kprobe);
 PROBE(completion_kprobe);
 PROBE(completion_kret);
+PROBE(owner_kprobe);
+PROBE(owner_kret);
 PROBE(transfer_kprobe);
 PROBE(transfer_kret);
 PROBE(memset_kprobe);
@@ -49,8 +53,8 @@ PROBE(ack_kprobe);
 PROBE(ack_kret);
 PROBE(queue_kprobe);
 PROBE(queue_kret);
-PROBE(bpf_host_dma_release_kprobe);
-PROBE(release_kret);
+PROBE(retire_kprobe);
+PROBE(retire_kret);
 
 #define TGID BPF_TEST_TGID
 #define INDEX 12u

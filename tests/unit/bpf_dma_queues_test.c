@@ -221,8 +221,8 @@ TEST("bpf dma: acknowledgements and the life of a queue are points with what the
 		{NEV_DMA_ACK, NULL, ack_kprobe, ack_kret, 0, 6},
 		{NEV_DMA_QUEUE_INIT, queue_tracepoint, NULL, NULL, 6, 7},
 		{NEV_DMA_QUEUE_INIT, NULL, queue_kprobe, queue_kret, 6, 7},
-		{NEV_DMA_QUEUE_RELEASE, release_tracepoint, NULL, NULL, 0, 0},
-		{NEV_DMA_QUEUE_RELEASE, NULL, bpf_host_dma_release_kprobe, release_kret, 0, 0},
+		{NEV_DMA_QUEUE_RELEASE, retire_tracepoint, NULL, NULL, 0, 0},
+		{NEV_DMA_QUEUE_RELEASE, NULL, retire_kprobe, retire_kret, 0, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

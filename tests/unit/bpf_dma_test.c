@@ -44,17 +44,74 @@ TEST("bpf dma: a completion that a thread of the driver sees is its owner's", "[
 	REQUIRE(open_dma());
 	ring_by(false, 4, 5);
 	take();
+	ring_by(false, 4, 5);
+	take();
 	bpf_host.tgid = bpf_host.tid = 77;
-	complete_by(false, 4, 0);
-	e = take();
-	check_head(&e, NEV_DMA_STOP, NEV_DMA_DOORBELL);
-	check_place(&e, 1);
-	CHECK_EQ(e.tid, TGID);
-	CHECK_EQ(e.flags, NEV_DMA_F_KTHREAD);
+	for (uint32_t sequence = 1; sequence <= 2; sequence++) {
+		/* Another thread of a process may see it as well. */
+		bpf_host_task_kthread(bpf_host.task, sequence == 1);
+		complete_by(false, 4, 0);
+		e = take();
+		check_head(&e, NEV_DMA_STOP, NEV_DMA_DOORBELL);
+		check_place(&e, sequence);
+		CHECK_EQ(e.tid, TGID);
+		CHECK_EQ(e.flags, sequence == 1 ? NEV_DMA_F_KTHREAD : 0);
+		CHECK_EQ(e.call_ns, 0);
+	}
 	/* Of nobody's doorbell: whoever waits is not followed. */
 	complete_by(false, 4, 0);
 	CHECK(nothing_more());
 	bpf_test_close();
+}
+
+/* The driver's thread, or the process's own, issues a context for the process. */
+static void issue_by(bool by_probe, bool is_kthread)
+{
+	void *context = bpf_host_zc_context(TGID);
+
+	bpf_host.tgid = bpf_host.tid = is_kthread ? 77 : TGID;
+	bpf_host_task_kthread(bpf_host.task, is_kthread);
+	if (by_probe)
+		run_probe(owner_kprobe, address(context), 0, 0, 0, 0, 0);
+	else
+		run_trace(owner_fentry, address(context), 0, 0, 0, 0, 0, 0);
+	ring_by(by_probe, 4, 4);
+	if (by_probe)
+		run_return(owner_kret, 0);
+	else
+		run_trace(owner_fexit, address(context), 0, 0, 0, 0, 0, 0);
+}
+
+TEST("bpf dma: what a thread of the driver rings is the owner's, and only while it works for him",
+	"[bpf][bpf-host]")
+{
+	for (int by_probe = 0; by_probe < 2; by_probe++) {
+		struct nev_dma e;
+
+		REQUIRE(open_dma());
+		issue_by(by_probe, true);
+		e = take();
+		check_head(&e, NEV_DMA_START, NEV_DMA_DOORBELL);
+		check_place(&e, 1);
+		CHECK_EQ(e.tid, 0);
+		CHECK_EQ(e.flags, NEV_DMA_F_KTHREAD);
+		ring_by(by_probe, 4, 4); /* for nobody: it is no process that is followed */
+		CHECK(nothing_more());
+		complete_by(by_probe, 4, 0);
+		e = take();
+		check_head(&e, NEV_DMA_STOP, NEV_DMA_DOORBELL);
+		check_place(&e, 1);
+		CHECK_EQ(e.flags, NEV_DMA_F_KTHREAD);
+		complete_by(by_probe, 4, 0);
+		CHECK(nothing_more());
+		issue_by(by_probe, false);
+		e = take();
+		check_place(&e, 3);
+		CHECK_EQ(e.tid, TGID);
+		CHECK_EQ(e.flags, 0);
+		CHECK(dma_balanced());
+		bpf_test_close();
+	}
 }
 
 TEST("bpf dma: copies in flight complete in order, and one that was given up is passed over",

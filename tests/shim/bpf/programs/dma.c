@@ -4,5 +4,4 @@
  */
 #define all_processes bpf_host_dma_all_processes /* what the loader sets in it */
 #define known_numbers bpf_host_dma_known_numbers
-#define release_kprobe bpf_host_dma_release_kprobe /* driver.bpf.c has one too */
 #include "bpf/dma.bpf.c"

@@ -54,6 +54,14 @@ void *bpf_host_ndma_ring(unsigned queue)
 	return ring;
 }
 
+void *bpf_host_zc_context(int pid)
+{
+	struct ndma_h2t_zcdma_context___v230 *context = bpf_host_alloc(sizeof(*context));
+
+	context->pid = pid;
+	return context;
+}
+
 void *bpf_host_vma(unsigned long start, unsigned long end, unsigned long page_offset)
 {
 	struct vm_area_struct *vma = bpf_host_alloc(sizeof(*vma));

@@ -57,6 +57,11 @@ void bpf_host_task_live(void *task, int threads)
 	((struct task_struct *)task)->signal->live.counter = threads;
 }
 
+void bpf_host_task_kthread(void *task, int is)
+{
+	((struct task_struct *)task)->flags = is ? PF_KTHREAD : 0;
+}
+
 void bpf_host_task_no_files(void *task)
 {
 	((struct task_struct *)task)->files = NULL;
