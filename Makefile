@@ -120,7 +120,7 @@ help:
 	@echo '  make bench-trace  what an event costs the traced program, beside LTTng-UST and crossbeam'
 	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS), beside dd, protobuf-c, babeltrace2'
 	@echo '  make bench-export  the Perfetto export at 1 and 10 million events (EXPORT_EVENTS)'
-	@echo "  make vmlinux-check BTF='FILE...'  does that kernel or driver have what the BPF programs read"
+	@echo "  make vmlinux-check BTF='KERNEL MODULE...'  do they have what the BPF programs read"
 	@echo '  make coverage-bpf  which branches of the BPF programs the tests take that run them on the host'
 	@echo '  make install  to $$(DESTDIR)$$(PREFIX), now $(DESTDIR)$(PREFIX)'
 	@echo '  make clean    remove $(BUILD)/'
@@ -301,8 +301,8 @@ $(BUILD)/tests/vmlinux_check: $(call obj,tests/btf/main.c tests/btf/check.c) $(C
 	$(Q)mkdir -p $(@D) && $(CC) -o $@ $^ $(LDFLAGS_ALL) \
 		$(call pkg_libs,libbpf libelf libprotobuf-c libzstd libxxhash jansson)
 
-# Without BTF: the files that are kept in the tree.
-BTF ?= $(wildcard tests/btf/*.btf)
+# One machine: its kernel, then its modules.  Those that are kept in the tree are looked at in `make test`.
+BTF ?= /sys/kernel/btf/vmlinux $(wildcard /sys/kernel/btf/neuron)
 vmlinux-check: $(BUILD)/tests/vmlinux_check
 	$(Q)$(BUILD)/tests/vmlinux_check $(BTF)
 

@@ -110,6 +110,7 @@ static int read_want(const struct btf *btf, const struct bpf_core_relo *r, struc
 /* ---- where it is in the file --------------------------------------------------------------- */
 
 struct place {
+	const struct btf *file;
 	unsigned bits;
 	uint32_t type;
 };
@@ -123,7 +124,7 @@ static bool find_member(const struct btf *btf, const struct btf_type *t, const c
 		unsigned bits = from_bits + btf_member_bit_offset(t, i);
 
 		if (strcmp(own, name) == 0) {
-			*ret = (struct place){bits, m->type};
+			*ret = (struct place){btf, bits, m->type};
 			return true;
 		}
 		if (!*own && find_member(btf, plain_type(btf, m->type), name, bits, ret))
@@ -168,7 +169,12 @@ static bool follow(
 	return true;
 }
 
-static bool find(
+struct machine {
+	struct btf *files[BTF_CHECK_FILES];
+	unsigned count;
+};
+
+static bool find_in(
 	const struct btf *object, const struct btf *btf, const struct want *w, struct place *ret)
 {
 	for (uint32_t id = 1; id < btf__type_cnt(btf); id++) {
@@ -178,7 +184,7 @@ static bool find(
 		essential(name, sizeof(name), btf__name_by_offset(btf, t->name_off));
 		if (strcmp(name, w->type) != 0 || btf_is_fwd(t))
 			continue;
-		*ret = (struct place){0, id};
+		*ret = (struct place){btf, 0, id};
 		if (!w->length)
 			return true;
 		if (follow(btf, plain_type(btf, id), w, ret) &&
@@ -186,6 +192,50 @@ static bool find(
 			return true;
 	}
 	return false;
+}
+
+static bool find(
+	const struct btf *object, const struct machine *m, const struct want *w, struct place *ret)
+{
+	for (unsigned i = 0; i < m->count; i++)
+		if (find_in(object, m->files[i], w, ret))
+			return true;
+	return false;
+}
+
+/* Names of a file that is based on another lie beyond its own end. */
+static bool is_based(const struct btf *btf)
+{
+	for (uint32_t id = 1; id < btf__type_cnt(btf); id++)
+		if (!btf__name_by_offset(btf, btf__type_by_id(btf, id)->name_off))
+			return true;
+	return false;
+}
+
+static void machine_close(struct machine *m)
+{
+	while (m->count)
+		btf__free(m->files[--m->count]);
+}
+
+static int machine_open(const char *const *paths, struct machine *ret)
+{
+	for (; *paths; paths++) {
+		struct btf *btf = btf__parse(*paths, NULL);
+
+		if (ret->count && (!btf || is_based(btf))) {
+			btf__free(btf);
+			btf = btf__parse_split(*paths, ret->files[0]);
+		}
+		if (!btf)
+			return -errno;
+		if (ret->count == BTF_CHECK_FILES) {
+			btf__free(btf);
+			return -E2BIG;
+		}
+		ret->files[ret->count++] = btf;
+	}
+	return ret->count ? 0 : -EINVAL;
 }
 
 /* ---- the verdict ---------------------------------------------------------------------------- */
@@ -249,7 +299,7 @@ static int each(const struct relos *o, int (*fn)(void *ctx, const struct want *w
 
 struct pass {
 	const struct relos *object;
-	struct btf *file;
+	struct machine machine;
 	FILE *report;
 	bool all;
 	struct btf_verdict verdict;
@@ -284,7 +334,7 @@ static bool has_other_size(const struct pass *p, const struct want *w, const str
 {
 	return w->length && w->kind == BPF_CORE_FIELD_BYTE_OFFSET &&
 	       !is_composite(plain_type(p->object->btf, w->leaf)) &&
-	       btf__resolve_size(p->file, at->type) != btf__resolve_size(p->object->btf, w->leaf);
+	       btf__resolve_size(at->file, at->type) != btf__resolve_size(p->object->btf, w->leaf);
 }
 
 static int judge(void *ctx, const struct want *w)
@@ -295,7 +345,7 @@ static int judge(void *ctx, const struct want *w)
 	if (w->kind == BPF_CORE_TYPE_ID_LOCAL)
 		return 0;
 	p->verdict.wanted++;
-	if (!find(p->object->btf, p->file, w, &at)) {
+	if (!find(p->object->btf, &p->machine, w, &at)) {
 		p->asked = w;
 		p->is_guarded = is_question(w);
 		each(p->object, is_asked, p);
@@ -312,18 +362,16 @@ static int judge(void *ctx, const struct want *w)
 	return 0;
 }
 
-int btf_check(const void *object, size_t size, const char *path, FILE *report, bool all,
+int btf_check(const void *object, size_t size, const char *const *paths, FILE *report, bool all,
 	struct btf_verdict *ret)
 {
 	struct relos o = {0};
 	struct pass p = {.object = &o, .report = report, .all = all};
 	int r = open_object(object, size, &o);
 
-	p.file = r ? NULL : btf__parse(path, NULL);
-	if (!r && !p.file)
-		r = -errno;
+	r = r ? r : machine_open(paths, &p.machine);
 	r = r ? r : each(&o, judge, &p);
-	btf__free(p.file);
+	machine_close(&p.machine);
 	btf__free(o.btf);
 	btf_ext__free(o.ext);
 	if (!r)

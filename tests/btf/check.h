@@ -21,11 +21,14 @@ struct btf_verdict {
 	unsigned other;	  /* there with another size */
 };
 
-/* Looks up what `object` (the bytes of a BPF object) wants in the BTF file at `path` (raw, or a section .BTF of an
- * ELF file).  Each name that is missing or of another size is a line in `report` (may be NULL); with `all`, each
+/* Looks up what `object` (the bytes of a BPF object) wants on the machine that `paths` describe: a BTF file of its kernel
+ * and then those of modules, raw or the section .BTF of an ELF file, as far as NULL.  A module's may be based on the
+ * kernel's, as the kernel itself shows it, or stand alone.  Each name that is missing or of another size is a line in `report` (may be NULL); with `all`, each
  * that is found too.  0 and the verdict, or -errno when one of the two cannot be read. */
-int btf_check(const void *object, size_t size, const char *path, FILE *report, bool all,
+int btf_check(const void *object, size_t size, const char *const *paths, FILE *report, bool all,
 	struct btf_verdict *ret);
+
+#define BTF_CHECK_FILES 4
 
 /* The objects that a recording loads: NULL behind the last one. */
 const char *btf_check_object(unsigned i, const void **ret_bytes, size_t *ret_size);
