@@ -174,7 +174,7 @@ fuzz-programs: $(LIBFUZZ) $(BUILD)/tests/frames_seed
 bench: $(BENCHES) $(PROGRAMS) $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/bench/run.sh
 
-# On a file first, where the call itself is short, then over the virtual device.
+# On a file, where the call itself is short, and over the virtual device, whose answer takes a round trip.
 bench-bpf: $(BUILD)/bench/ioctl_overhead $(BUILD)/bench/bpf_load $(VDEV)
 	$(Q)$(BUILD)/bench/bpf_load
 	$(Q)$(BUILD)/bench/ioctl_overhead --peers
@@ -311,7 +311,7 @@ BPFCOV_O := $(patsubst tests/shim/bpf/programs/%.c,$(BUILD)/bpfcov/%.o,$(wildcar
 $(BUILD)/bpfcov/%.o: tests/shim/bpf/programs/%.c $(wildcard bpf/*.[ch] vmlinux/*.h tests/shim/bpf/*.h tests/shim/bpf/bpf/*.h)
 	$(call say,CC)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -Itests/shim/bpf -D__bpf__ -Dconst= -D__always_inline=inline \
-		-std=gnu11 -O0 -g --coverage -w -fvisibility=hidden $(SAN) -c $< -o $@
+		-std=gnu11 -O0 -g --coverage -w -fvisibility=hidden $(SAN) $(if $(SANITIZE),-fno-sanitize=alignment) -c $< -o $@
 
 $(BUILD)/bpfcov/unit: $(call obj,$(wildcard tests/unit/bpf_*_test.c) tests/shim/watchdog.c tests/btf/check.c $(wildcard tests/shim/bpf/*.c)) \
 		$(BPFCOV_O) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
