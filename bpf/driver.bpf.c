@@ -98,8 +98,11 @@ static __always_inline int begin_mmap(
 	return 0;
 }
 
+/* What the caller gets: the kernel turns the driver's "no such request" into ENOTTY. */
 static __always_inline int end(__s32 result, enum nev_via via)
 {
+	if (result == -515 /* ENOIOCTLCMD */)
+		result = -25;
 	leave((__u32)bpf_get_current_pid_tgid(), result, via);
 	return 0;
 }

@@ -148,7 +148,7 @@ static void try_level(struct driver_hooks *h, enum hook_object object, enum hook
 	}
 }
 
-static void list_names(struct driver_hooks *h)
+void driver_hooks_list(struct driver_hooks *h)
 {
 	for (unsigned i = 0; i < h->link_count; i++)
 		h->names[i] = h->links[i].name;
@@ -159,11 +159,14 @@ static void list_names(struct driver_hooks *h)
 static void put_on(struct driver_hooks *h)
 {
 	h->step_count = 0;
+	driver_idle_prepare(h);
 	memset(h->levels, HOOK_LEVELS, sizeof(h->levels));
 	if (!h->module.present) {
 		h->ladder[h->step_count++] =
 			(struct rec_ladder_step){"driver", "module", "not loaded"};
 	} else if (h->force != HOOK_LEVEL_SYSCALL) {
+		int references = driver_module_refcount(h->o.sys);
+
 		h->generation++;
 		if (h->module.has_btf && driver_module_btf(&h->kernel_btf, &h->module_btf) < 0)
 			h->module_btf = h->kernel_btf = NULL;
@@ -172,6 +175,8 @@ static void put_on(struct driver_hooks *h)
 				if (h->force == HOOK_LEVELS || h->force == level)
 					try_level(h, (enum hook_object)object,
 						(enum hook_level)level);
+		driver_idle_measure(h, references);
+		driver_standins_open(h);
 		if (h->module_btf)
 			driver_module_btf_free(h->kernel_btf, h->module_btf);
 		h->module_btf = h->kernel_btf = NULL;
@@ -179,7 +184,7 @@ static void put_on(struct driver_hooks *h)
 		h->symbols = NULL;
 	}
 	h->ladder[h->step_count] = (struct rec_ladder_step){0};
-	list_names(h);
+	driver_hooks_list(h);
 }
 
 static uint64_t missed_now(const struct driver_hooks *h)
@@ -200,6 +205,7 @@ static void take_off(struct driver_hooks *h)
 {
 	driver_hooks_detach(h, true);
 	driver_instances_close(h);
+	driver_standins_close(h);
 }
 
 /* ---- the handle ----------------------------------------------------------------------------- */
@@ -294,12 +300,17 @@ int driver_hooks_follow(struct driver_hooks *h)
 	return 1;
 }
 
+static bool is_entry(const struct driver_link *l)
+{
+	return l->is_entry;
+}
+
 void driver_hooks_detach(struct driver_hooks *h, bool returns)
 {
 	if (returns)
 		h->missed += missed_now(h);
-	driver_links_drop(h, 0, true, returns);
-	list_names(h);
+	driver_links_drop(h, 0, returns ? NULL : is_entry);
+	driver_hooks_list(h);
 }
 
 /* ---- what came of it ------------------------------------------------------------------------ */

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "agent/collect/driver_module.h"
+#include "bpf/neuron_event.h"
 #include "runtime/record/header.h"
 
 struct bpf_map;
@@ -60,6 +61,15 @@ bool driver_hooks_changed(const struct driver_hooks *h);
 /* To be called once per drain: has the module come, gone or changed?  1: yes, and hooks, ladder and
  * generation are new; 0: no; -errno. */
 int driver_hooks_follow(struct driver_hooks *h);
+
+/* Is the module to be let go, or taken again, because nobody else, or somebody, uses it?  Asked once per
+ * drain.  driver_hooks_switch then attaches what comes next; while both are attached
+ * (driver_hooks_between) nev_cpu.overlap must be set, and driver_hooks_settle is told how many calls are
+ * open by what saw them enter, until it has detached what was before. */
+bool driver_hooks_should_switch(struct driver_hooks *h);
+void driver_hooks_switch(struct driver_hooks *h);
+bool driver_hooks_between(const struct driver_hooks *h);
+void driver_hooks_settle(struct driver_hooks *h, const uint32_t open_via[NEV_VIA_MAX]);
 
 /* How often hooks have been put on a module; 0: none was there yet. */
 uint32_t driver_hooks_generation(const struct driver_hooks *h);

@@ -242,6 +242,27 @@ static int load(struct driver_hooks *h, struct driver_instance *in, enum hook_le
 	return r ? r : keep_maps(h, in->obj);
 }
 
+static void unload(struct driver_instance *in)
+{
+	if (in->obj)
+		objects[in->object].close(in->skel);
+	in->obj = NULL;
+}
+
+static int open_instance(struct driver_hooks *h, struct driver_instance *in)
+{
+	int r;
+
+	bpf_log_capture();
+	in->obj = objects[in->object].open(&h->o, &in->skel);
+	r = in->obj ? load(h, in, in->level, in->families) : -errno;
+	if (r) {
+		snprintf(h->error, sizeof(h->error), "%s", bpf_log_last());
+		unload(in);
+	}
+	return r;
+}
+
 struct driver_instance *driver_instance_open(struct driver_hooks *h, enum hook_object object,
 	enum hook_level level, uint32_t families, int *ret_error)
 {
@@ -250,27 +271,57 @@ struct driver_instance *driver_instance_open(struct driver_hooks *h, enum hook_o
 	*ret_error = -ENOBUFS;
 	if (h->instance_count == DRIVER_MAX_INSTANCES)
 		return NULL;
-	bpf_log_capture();
-	*in = (struct driver_instance){.object = object};
-	in->obj = objects[object].open(&h->o, &in->skel);
-	*ret_error = in->obj ? 0 : -errno;
-	if (!in->obj)
+	*in = (struct driver_instance){.object = object, .level = level, .families = families};
+	*ret_error = open_instance(h, in);
+	if (*ret_error)
 		return NULL;
 	h->instance_count++;
-	*ret_error = load(h, in, level, families);
-	if (*ret_error) {
-		snprintf(h->error, sizeof(h->error), "%s", bpf_log_last());
-		driver_instance_close_last(h);
-		return NULL;
-	}
 	return in;
+}
+
+void driver_instances_unload(struct driver_hooks *h)
+{
+	for (unsigned i = 0; i < h->instance_count; i++)
+		if (h->instances[i].level != HOOK_LEVEL_KPROBE)
+			unload(&h->instances[i]);
+}
+
+void driver_instances_reopen(struct driver_hooks *h)
+{
+	for (unsigned i = 0; i < h->instance_count; i++)
+		if (!h->instances[i].obj)
+			(void)open_instance(h, &h->instances[i]);
+}
+
+void driver_standins_open(struct driver_hooks *h)
+{
+	h->standin_families = 0;
+	for (unsigned i = 0; i < hook_row_count; i++)
+		if (hook_rows[i].level == HOOK_LEVEL_KPROBE)
+			h->standin_families |= 1u << driver_family_of(h, hook_rows[i].family);
+	for (unsigned i = 0; i < hook_row_count; i++)
+		if (hook_rows[i].level == HOOK_LEVEL_KPROBE && driver_row_refused(h, &hook_rows[i]))
+			h->standin_families &= ~(1u << driver_family_of(h, hook_rows[i].family));
+	for (unsigned f = 0; f < h->family_count; f++)
+		if (h->levels[f] != HOOK_LEVEL_FENTRY)
+			h->standin_families &= ~(1u << f);
+	for (unsigned o = 0; o < HOOK_OBJECTS && h->standin_families; o++) {
+		h->standins[o] = (struct driver_instance){.object = (enum hook_object)o,
+			.level = HOOK_LEVEL_KPROBE,
+			.families = h->standin_families};
+		(void)open_instance(h, &h->standins[o]);
+	}
+}
+
+void driver_standins_close(struct driver_hooks *h)
+{
+	for (unsigned o = 0; o < HOOK_OBJECTS; o++)
+		unload(&h->standins[o]);
 }
 
 void driver_instance_close_last(struct driver_hooks *h)
 {
-	struct driver_instance *in = &h->instances[--h->instance_count];
-
-	objects[in->object].close(in->skel);
+	unload(&h->instances[--h->instance_count]);
 }
 
 void driver_instances_close(struct driver_hooks *h)
@@ -314,7 +365,8 @@ static struct bpf_link *attach(
 static int attach_row(struct driver_hooks *h, struct driver_instance *in,
 	const struct hook_row *row, unsigned family)
 {
-	struct bpf_program *prog = bpf_object__find_program_by_name(in->obj, row->program);
+	struct bpf_program *prog =
+		in->obj ? bpf_object__find_program_by_name(in->obj, row->program) : NULL;
 	const char *target = NULL, *kind;
 	enum hook_level level = (enum hook_level)row->level;
 
@@ -357,19 +409,20 @@ int driver_family_attach(
 		r = attach_row(h, in, row, family);
 		if (r) {
 			snprintf(h->error, sizeof(h->error), "%s", bpf_log_last());
-			driver_links_drop(h, before, true, true);
+			driver_links_drop(h, before, NULL);
 			return r;
 		}
 	}
 	return 0;
 }
 
-void driver_links_drop(struct driver_hooks *h, unsigned from, bool entries, bool others)
+void driver_links_drop(
+	struct driver_hooks *h, unsigned from, bool (*which)(const struct driver_link *l))
 {
 	unsigned kept = from;
 
 	for (unsigned i = from; i < h->link_count; i++) {
-		if (h->links[i].is_entry ? entries : others)
+		if (!which || which(&h->links[i]))
 			bpf_link__destroy(h->links[i].link);
 		else
 			h->links[kept++] = h->links[i];

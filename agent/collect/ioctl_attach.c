@@ -198,17 +198,32 @@ static int take_driver(struct ioctl_hooks *h)
 	return h->driver_has_ioctl ? forget_character_devices(h) : 0;
 }
 
+/* The module is what it was: lets go of it, or takes it again. */
+static int tend_driver(struct ioctl_hooks *h)
+{
+	int r = 0;
+
+	if (driver_hooks_between(h->driver)) {
+		r = ioctl_hooks_walk(h, 0);
+		if (r == 0)
+			driver_hooks_settle(h->driver, h->walk->open_via);
+	} else if (driver_hooks_should_switch(h->driver)) {
+		set_overlap(h, true);
+		driver_hooks_switch(h->driver);
+	} else if (h->overlap) {
+		set_overlap(h, false);
+	}
+	return r;
+}
+
 int ioctl_hooks_follow(struct ioctl_hooks *h)
 {
 	int r;
 
 	if (!h->driver || h->stopped)
 		return 0;
-	if (!driver_hooks_changed(h->driver)) {
-		if (h->overlap)
-			set_overlap(h, false);
-		return 0;
-	}
+	if (!driver_hooks_changed(h->driver))
+		return tend_driver(h);
 	set_overlap(h, true);
 	r = driver_hooks_follow(h->driver);
 	if (r < 0)

@@ -88,8 +88,8 @@ static int refused(int error, const char *what, char *why, size_t why_size)
 	}
 	if (bpf_is_locked_down())
 		explain(why, why_size,
-			"%s failed: the kernel is locked down (mode confidentiality of " BPF_LOCKDOWN
-			"), and BPF programs may not read its memory",
+			"%s failed: the kernel is locked down (mode confidentiality "
+			"of " BPF_LOCKDOWN "), and BPF programs may not read its memory",
 			what);
 	else
 		explain(why, why_size, "%s failed: %s%s%s", what, strerror(-error),
