@@ -205,11 +205,22 @@ static int say_done(const struct replay_args *a, const char *dir, const char *wh
 	return EXIT_OK;
 }
 
+static int say_in_work(const char *leaf)
+{
+	agent_message("salvage: %s: another `ntrace salvage` is making its files; they are there "
+		      "when that ends",
+		leaf);
+	return agent_exit_for_input(-EBUSY);
+}
+
 static int salvage_session(struct replay_args *a)
 {
 	_cleanup_free_ char *leaf = NULL;
 	int rc = leaf_of(a->rec, &leaf);
+	_cleanup_close_ int lock = rc > 0 ? leaf_lock(leaf) : -1;
 
+	if (lock == -EBUSY)
+		return say_in_work(leaf);
 	if (rc == -ENOENT && leaf_is_done(a->rec))
 		return say_done(a, a->rec, ", and no recording");
 	if (rc == -ENOENT && say_below(a->rec))
@@ -222,9 +233,14 @@ static int salvage_session(struct replay_args *a)
 /* What the program had made already is moved; the rest comes from the recording, if there still is one. */
 static int salvage_failures(struct replay_args *a, const char *scratch, const char *leaf)
 {
+	_cleanup_close_ int lock = leaf_lock(leaf);
 	_cleanup_free_ char *text = NULL;
 	struct rec_header h;
-	int rc = leaf_failures_move(scratch, leaf, &text);
+	int rc;
+
+	if (lock == -EBUSY)
+		return say_in_work(leaf);
+	rc = leaf_failures_move(scratch, leaf, &text);
 
 	if (rc < 0)
 		return refuse("salvage", a, rc, text);

@@ -142,7 +142,7 @@ static __always_inline __u16 device_of(const struct neuron_device *nd)
 	if (bpf_core_type_exists(struct neuron_device))
 		return nd ? BPF_CORE_READ(nd, device_index) : NEV_DMA_UNKNOWN;
 	in = bpf_map_lookup_elem(&inflight, &tid);
-	return in ? in->device : NEV_DMA_UNKNOWN;
+	return in && in->start_ns ? in->device : NEV_DMA_UNKNOWN;
 }
 
 /* Two kinds of hooks may be attached for a moment: then the work inside of a call belongs to the kind that

@@ -98,10 +98,11 @@ static __always_inline int begin_mmap(
 	return 0;
 }
 
-/* What the caller gets: the kernel turns the driver's "no such request" into ENOTTY. */
+/* What a driver's operation answers to the kernel and what the caller then gets differ in one number: "no such
+ * request" (ENOIOCTLCMD) becomes ENOTTY. */
 static __always_inline int end(__s32 result, enum nev_via via)
 {
-	if (result == -515 /* ENOIOCTLCMD */)
+	if (result == -515)
 		result = -25;
 	leave((__u32)bpf_get_current_pid_tgid(), result, via);
 	return 0;

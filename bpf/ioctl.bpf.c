@@ -120,10 +120,13 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(follow_exit, struct task_struct *task)
 {
 	__u32 tgid = task->tgid, tid = task->pid, ends = NEV_TRACKED_ENDS;
+	struct nev_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
 	struct nev_cpu *cpu = this_cpu();
 
-	if (cpu)
-		forget_stale(tid, cpu);
+	if (in && in->start_ns && cpu)
+		forget_stale(in, cpu);
+	if (in)
+		(void)bpf_map_delete_elem(&inflight, &tid);
 	/* The last thread of the process: the others have all begun to exit and make no more calls.
 	 * Their files are closed later. */
 	if (task->signal->live.counter == 0 && bpf_map_lookup_elem(&tracked, &tgid))
@@ -163,18 +166,21 @@ static long visit(void *map, const __u32 *tid, struct nev_inflight *in, void *ct
 
 	if (!w)
 		return 1;
+	if (!start)
+		return 0; /* the thread makes no call */
 	w->open++;
 	if (in->via < NEV_VIA_MAX)
 		w->open_via[in->via]++;
-	if (in->announced)
+	if (in->announced_ns == start)
 		return 0;
 	n = w->found_count;
 	if (start < w->before_ns && n < NEV_WALK_MAX) {
+		barrier();
 		w->found[n] = *in;
-		/* The entry may have been given to another call meanwhile; then its first word has
-		 * changed. */
+		barrier();
+		/* The entry may have been written anew meanwhile; then its first word has changed. */
 		if (*(volatile __u64 *)&in->start_ns == start) {
-			in->announced = 1;
+			in->announced_ns = start;
 			w->found_count = n + 1;
 			return 0;
 		}

@@ -66,43 +66,64 @@ static __always_inline void read_args(struct nev_cpu *cpu, struct nev_inflight *
 	}
 }
 
-/* The thread's last call was never seen to return: the kernel skipped the program.  Counts it. */
-static __always_inline void forget_stale(__u32 tid, struct nev_cpu *cpu)
+/* The thread's entry in `inflight` if a call of it is open. */
+static __always_inline struct nev_inflight *open_call(__u32 tid)
 {
-	if (!bpf_map_delete_elem(&inflight, &tid))
-		__sync_fetch_and_add(&cpu->counters[NEV_C_LOST_EXIT], 1);
+	struct nev_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
+
+	return in && in->start_ns ? in : NULL;
+}
+
+/* The thread's last call was never seen to return: the kernel skipped the program.  Counts it. */
+static __always_inline void forget_stale(struct nev_inflight *in, struct nev_cpu *cpu)
+{
+	store(in->start_ns, 0);
+	__sync_fetch_and_add(&cpu->counters[NEV_C_LOST_EXIT], 1);
+}
+
+/* Writes the thread's entry anew.  Who walks over the entries meanwhile sees the start change. */
+static __always_inline void enter_again(
+	struct nev_cpu *cpu, struct nev_inflight *entry, struct nev_inflight *in)
+{
+	__u64 start_ns = in->start_ns;
+
+	if (entry->start_ns)
+		forget_stale(entry, cpu);
+	in->start_ns = 0;
+	barrier();
+	*entry = *in;
+	barrier();
+	store(entry->start_ns, start_ns);
 }
 
 static __always_inline void enter(struct nev_cpu *cpu, struct nev_inflight *in, const void *arg)
 {
+	struct nev_inflight *entry;
 	long error;
 
 	if (in->request >= NEV_OP_END)
 		read_args(cpu, in, arg);
-	error = bpf_map_update_elem(&inflight, &in->tid, in, BPF_NOEXIST);
-	if (error == -17 /* EEXIST */) {
-		/* One whose return was never seen gives its place. */
-		error = bpf_map_update_elem(&inflight, &in->tid, in, BPF_ANY);
-		if (!error)
-			__sync_fetch_and_add(&cpu->counters[NEV_C_LOST_EXIT], 1);
+	entry = bpf_map_lookup_elem(&inflight, &in->tid);
+	if (entry) {
+		enter_again(cpu, entry, in);
+		return;
 	}
+	error = bpf_map_update_elem(&inflight, &in->tid, in, BPF_NOEXIST);
 	if (error == -7 /* E2BIG */)
 		cpu->counters[NEV_C_LOST_INFLIGHT_FULL]++;
 	else if (error)
 		__sync_fetch_and_add(&cpu->counters[NEV_C_LOST_EXIT], 1);
 }
 
-/* A call on another file: an entry of this thread is of an earlier one.  Left there it would become
- * the record of this call.  Looking is cheap, deleting takes a lock. */
+/* A call on another file: an open one of this thread is an earlier one.  Left so it would become the
+ * record of this call. */
 static __always_inline void enter_other(__u32 tid)
 {
-	struct nev_cpu *cpu;
+	struct nev_inflight *in = open_call(tid);
+	struct nev_cpu *cpu = in ? this_cpu() : NULL;
 
-	if (!bpf_map_lookup_elem(&inflight, &tid))
-		return;
-	cpu = this_cpu();
 	if (cpu)
-		forget_stale(tid, cpu);
+		forget_stale(in, cpu);
 }
 
 /* Two levels of hooks watch this call, and the other one has it already.  A call that one level alone
@@ -110,7 +131,7 @@ static __always_inline void enter_other(__u32 tid)
  * the same one again. */
 static __always_inline bool is_taken(const struct nev_inflight *in)
 {
-	const struct nev_inflight *open = bpf_map_lookup_elem(&inflight, &in->tid);
+	const struct nev_inflight *open = open_call(in->tid);
 
 	return open && open->via != in->via && open->request == in->request &&
 	       open->device == in->device;
@@ -181,7 +202,7 @@ static __always_inline void read_out(struct nev_inflight *in)
 /* The call of this thread has returned, seen by a hook of this kind. */
 static __always_inline void leave(__u32 tid, __s32 result, enum nev_via via)
 {
-	struct nev_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
+	struct nev_inflight *in = open_call(tid);
 	struct nev_cpu *cpu;
 
 	if (!in || in->via != via)
@@ -200,9 +221,7 @@ static __always_inline void leave(__u32 tid, __s32 result, enum nev_via via)
 	else
 		emit(cpu, in, result, 6);
 	/* After the record: who finds the call in neither place would take it for lost. */
-	if (bpf_map_delete_elem(&inflight, &tid))
-		cpu->counters
-			[NEV_C_LOST_EXIT]++; /* only if this CPU held the bucket's lock: never */
+	store(in->start_ns, 0);
 }
 
 #endif

@@ -133,9 +133,12 @@ enum nev_tracked {
 	NEV_TRACKED_ENDS = 2,
 };
 
-/* Map `inflight`, key: tid.  What is known of a call between entry and exit. */
+/* Map `inflight`, key: tid.  What is known of a call between entry and exit.  A thread keeps its entry until it
+ * ends, because writing one again is much cheaper than putting it in and taking it out; the entry is written
+ * with start_ns 0, which is set last. */
 struct nev_inflight {
-	__u64 start_ns;
+	__u64 start_ns;	    /* 0: no call is open */
+	__u64 announced_ns; /* start of the call that a NEV_IOCTL_START was made of */
 	__u32 tgid;
 	__u32 tid;
 	__u32 request;
@@ -143,10 +146,10 @@ struct nev_inflight {
 	__u16 device;
 	__u16 flags;
 	__u8 nargs;
-	__u8 announced; /* a NEV_IOCTL_START was made of it */
 	__u8 via;	/* enum nev_via */
 	__u8 out_index; /* which of args lies at `out` */
-	__u64 out;	/* user address that is read at the return; 0: none */
+	__u8 pad;
+	__u64 out; /* user address that is read at the return; 0: none */
 	__u64 args[NEV_MAX_ARGS];
 };
 
@@ -179,7 +182,7 @@ enum nev_counter {
 	NEV_C_ENTERED,		  /* ioctl entries on neuron files that passed the process filter */
 	NEV_C_DONE,		  /* records submitted */
 	NEV_C_LOST_RING_FULL,	  /* bpf_ringbuf_reserve failed */
-	NEV_C_LOST_INFLIGHT_FULL, /* `inflight` could not take the entry */
+	NEV_C_LOST_INFLIGHT_FULL, /* `inflight` has no room for one more thread */
 	NEV_C_ARG_FAULT,	  /* argument unreadable: not a loss, the record is there */
 	/* Calls whose return was not seen, found when the thread went on, and those that the kernel
 	 * kept out of `inflight` although it had room. */
@@ -224,11 +227,11 @@ struct nev_walk {
 static_assert(sizeof(struct nev_hdr) == 16, "nev_hdr");
 static_assert(sizeof(struct nev_ioctl) == 56, "nev_ioctl");
 static_assert(sizeof(struct nev_dma) == 64, "nev_dma");
-static_assert(sizeof(struct nev_inflight) == 88, "nev_inflight");
+static_assert(sizeof(struct nev_inflight) == 96, "nev_inflight");
 static_assert(sizeof(struct nev_file_key) == 16, "nev_file_key");
 static_assert(sizeof(struct nev_request) == 32, "nev_request");
 static_assert(sizeof(struct nev_cpu) == 192, "nev_cpu");
-static_assert(sizeof(struct nev_walk) == 40 + NEV_WALK_MAX * 88, "nev_walk");
+static_assert(sizeof(struct nev_walk) == 40 + NEV_WALK_MAX * 96, "nev_walk");
 #endif
 
 #endif

@@ -12,11 +12,13 @@
 
 #include "vmlinux/vmlinux.h"
 
-/* enum mem_location */
-#define NEURON_MEM_HOST 1u
-#define NEURON_MEM_DEVICE 2u
-
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* An enumeration there: libbpf finds no member of another kind of type. */
+enum mem_location {
+	NEURON_MEM_HOST = 1,
+	NEURON_MEM_DEVICE = 2,
+};
 
 struct neuron_device {
 	int device_index; /* N of neuronN */
@@ -40,12 +42,12 @@ struct ndma_ring {
 	__u32 qid;
 };
 
-/* Up to 2.29: a chunk names DRAM channel and region.  mem_location is an enumeration there. */
+/* Up to 2.29: a chunk names DRAM channel and region. */
 struct mem_chunk {
 	__u64 pa;
 	__u64 size;
 	__u32 nc_id;
-	__u32 mem_location;
+	enum mem_location mem_location;
 	int pid;
 };
 

@@ -137,6 +137,31 @@ struct neuron_mem_buf_copy64 {
 	uint32_t pad;
 };
 
+/* MEM_BUF_ZEROCOPY64 of 2.30 */
+struct neuron_mem_buf_zerocopy64 {
+	uint64_t mem_handle;
+	uint64_t buffer; /* void * */
+	uint64_t size;
+	uint64_t offset;
+	uint32_t is_copy_to_device;
+	uint32_t bar4_wr_threshold;
+	int32_t h2t_qid; /* -1: the default one */
+	uint32_t pad;
+	uint64_t sequence_num; /* 0: synchronous */
+	uint64_t context;
+};
+
+/* GET_ASYNC_H2T_DMA_COMPL_QUEUES */
+struct neuron_h2t_compl_queues {
+	uint32_t nc_id;
+	uint32_t qid_bitmap;
+	struct {
+		uint64_t mmap_offset; /* out, by queue */
+		uint32_t mmap_size;
+		uint32_t pad;
+	} queues[16];
+};
+
 struct neuron_memset {
 	uint64_t mem_handle;
 	uint64_t offset;
@@ -556,6 +581,8 @@ NEURON_ARG_SIZE(program_engine_nc, 32);
 NEURON_ARG_SIZE(program_engine_nc64, 40);
 NEURON_ARG_SIZE(mem_buf_copy, 32);
 NEURON_ARG_SIZE(mem_buf_copy64, 40);
+NEURON_ARG_SIZE(mem_buf_zerocopy64, 64);
+NEURON_ARG_SIZE(h2t_compl_queues, 264);
 NEURON_ARG_SIZE(memset, 24);
 NEURON_ARG_SIZE(memset64, 32);
 NEURON_ARG_SIZE(mem_get_info, 24);

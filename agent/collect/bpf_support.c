@@ -58,7 +58,7 @@ bool bpf_is_locked_down(void)
 	char line[128];
 
 	return file_read_line(BPF_LOCKDOWN, line, sizeof(line)) == 0 &&
-		strstr(line, "[confidentiality]");
+	       strstr(line, "[confidentiality]");
 }
 
 void bpf_log_capture(void)

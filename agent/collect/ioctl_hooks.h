@@ -22,7 +22,7 @@ struct ioctl_hooks;
 
 struct ioctl_hooks_options {
 	uint32_t ring_bytes;	 /* BPF ring buffer; power of two and page multiple; 0 = 4 MiB */
-	uint32_t inflight_limit; /* open calls; 0 = 16384 */
+	uint32_t inflight_limit; /* threads that make calls; 0 = 16384 */
 	bool all_processes; /* false: only processes added with ioctl_hooks_track and their children
 			     */
 	const char *level;  /* NULL or "auto": the best; else as driver_hooks_options.force */

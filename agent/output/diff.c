@@ -86,7 +86,7 @@ static int find_name(struct compare *c, const struct ntrace_event_view *e, size_
 {
 	char buf[CANON_TEXT];
 	struct pb_str name = event_name(e, buf);
-	bool driver = event_kind(e) == EVENT_DRIVER;
+	bool driver = event_kind(e) == EVENT_DRIVER || event_kind(e) == EVENT_DMA;
 	uint64_t key = XXH3_64bits_withSeed(name.s, name.len, driver) | 1;
 	const uint64_t *found = map64_find(&c->names, key);
 	int rc = 0;
@@ -439,6 +439,11 @@ void diff_free(struct diff *d)
 		free(d->losses[i].counter);
 	}
 	free(d->losses);
+	for (size_t i = 0; i < d->setting_count; i++) {
+		free(d->settings[i].value[0]);
+		free(d->settings[i].value[1]);
+	}
+	free(d->settings);
 	*d = (struct diff){0};
 }
 
@@ -477,7 +482,8 @@ bool diff_open_differ(const struct diff_name *n)
 
 bool diff_same(const struct diff *d, const struct diff_options *options)
 {
-	if (d->differs || d->loss_count || d->info_missing || d->ended[0] != d->ended[1])
+	if (d->differs || d->loss_count || d->setting_count || d->info_missing ||
+		d->ended[0] != d->ended[1])
 		return false;
 	for (size_t i = 0; i < d->name_count; i++) {
 		const struct diff_name *n = &d->names[i];

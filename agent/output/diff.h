@@ -57,6 +57,12 @@ struct diff_loss {
 	uint64_t value[2];
 };
 
+/* What an inspect session was asked for. */
+struct diff_setting {
+	const char *name; /* not freed */
+	char *value[2];
+};
+
 struct diff {
 	uint64_t events[2];  /* that were compared */
 	uint64_t in_file[2]; /* all that were read */
@@ -69,6 +75,8 @@ struct diff {
 	struct diff_loss *losses;
 	size_t loss_count; /* rows that differ */
 	bool info_missing; /* one side should have a trace_info.pb and does not */
+	struct diff_setting *settings;
+	size_t setting_count; /* of two inspect sessions, that differ */
 };
 
 /* What a side is. */
@@ -92,6 +100,11 @@ void diff_free(struct diff *d);
 /* Reads the ledgers beside both files into d; as diff_traces. */
 int diff_read_info(const struct diff_side side[2], const struct diff_options *options,
 	struct diff *d, struct diff_fault *fault);
+
+/* Compares what two sessions were asked to record.  0 or -ENOMEM. */
+struct Ntff__NtraceSession;
+int diff_sessions(
+	struct diff *d, const struct Ntff__NtraceSession *a, const struct Ntff__NtraceSession *b);
 
 /* The questions whose answers are the report; all of them have a say in diff_same. */
 bool diff_counts_differ(const struct diff_name *n, unsigned phase);

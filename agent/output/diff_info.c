@@ -143,5 +143,8 @@ int diff_read_info(const struct diff_side side[2], const struct diff_options *op
 		d->ended[0] = d->ended[1] = true;
 		return 0;
 	}
-	return compare_ledgers(d, &m, options->ignore_times || options->tolerance > 0);
+	if (m.of[0]->session && m.of[1]->session)
+		rc = diff_sessions(d, m.of[0]->session, m.of[1]->session);
+	return rc < 0 ? rc
+		      : compare_ledgers(d, &m, options->ignore_times || options->tolerance > 0);
 }

@@ -181,6 +181,17 @@ static void text_losses(FILE *f, const struct diff_side side[2], const struct di
 						       : "neither side has a trace_info.pb");
 }
 
+static void text_settings(FILE *f, const struct diff *d)
+{
+	struct section s = {f, "settings of the sessions:", false};
+
+	for (size_t i = 0; i < d->setting_count; i++) {
+		fprintf(row(&s), "%-16s A %s", d->settings[i].name,
+			PRINTABLE(d->settings[i].value[0]));
+		fprintf(f, "  B %s\n", PRINTABLE(d->settings[i].value[1]));
+	}
+}
+
 static void text_field(void *context, const char *key, const char *a, const char *b)
 {
 	fprintf(context, "    %s: A %s, B %s\n", PRINTABLE(key),
@@ -229,6 +240,7 @@ void diff_print_text(FILE *f, const struct diff_side side[2], const struct diff 
 	text_open(f, d);
 	text_durations(f, d, options);
 	text_losses(f, side, d);
+	text_settings(f, d);
 	text_first(f, d);
 	fprintf(f, "%s\n", diff_same(d, options) ? "same" : "different");
 }
@@ -333,6 +345,20 @@ static void json_losses(struct json_out *j, const struct diff *d)
 		key_string(j, "not_ended", d->ended[0] ? "b" : "a");
 }
 
+static void json_settings(struct json_out *j, const struct diff *d)
+{
+	jout_key(j, "settings");
+	jout_begin(j, '[');
+	for (size_t i = 0; i < d->setting_count; i++) {
+		jout_begin(j, '{');
+		key_string(j, "name", d->settings[i].name);
+		key_string(j, "a", d->settings[i].value[0]);
+		key_string(j, "b", d->settings[i].value[1]);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
 static void json_field(void *context, const char *key, const char *a, const char *b)
 {
 	struct json_out *j = context;
@@ -398,6 +424,8 @@ void diff_print_json(struct json_out *j, const struct diff_side side[2], const s
 	json_open(j, d);
 	json_durations(j, d, options);
 	json_losses(j, d);
+	if (d->setting_count)
+		json_settings(j, d);
 	json_first(j, d);
 	jout_end(j, '}');
 }

@@ -10,11 +10,17 @@
 
 #include "runtime/record/item.h"
 #include "runtime/trace/event_registry.h"
+#include "vmlinux/dma_kinds.h"
 
 /* Is the event known by its hint rather than by its type? */
 static bool by_hint(const struct ntrace_event_view *e)
 {
 	return e->hint.len && (e->event_type == TRACE_GENERIC || e->event_type >= TRACE_TYPE_COUNT);
+}
+
+static enum event_kind driver_kind(const struct ntrace_event_view *e)
+{
+	return dma_kind_of(e->hint.s, e->hint.len) ? EVENT_DMA : EVENT_DRIVER;
 }
 
 enum event_kind event_kind(const struct ntrace_event_view *e)
@@ -24,13 +30,13 @@ enum event_kind event_kind(const struct ntrace_event_view *e)
 	if (!by_hint(e) && e->event_type < EVENT_CALL_TYPE)
 		return info && info->category == TRACE_HARDWARE ? EVENT_DEVICE : EVENT_HOST;
 	if (e->id & ID_KERNEL)
-		return EVENT_DRIVER;
+		return driver_kind(e);
 	if (e->id >> 60 == ID_DEVICE >> 60 && e->thread_id == 0 && e->event_type == 0)
 		return EVENT_UNIT;
 	if (e->id & ID_MARKER)
 		return e->phase == PHASE_INSTANT ? EVENT_MARK : EVENT_HOST;
 	return by_hint(e) && e->phase == PHASE_INSTANT && e->thread_id == 0 ? EVENT_MARK
-									    : EVENT_DRIVER;
+									    : driver_kind(e);
 }
 
 struct pb_str event_name(const struct ntrace_event_view *e, char buf[EVENT_NAME])

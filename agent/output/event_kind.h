@@ -4,7 +4,7 @@
  * place, so that all who show a trace answer alike.
  *
  * Kinds follow from the event type, the hint and the bits of the id that the merge gives out: bit 63
- * is a driver call, bit 62 what the merge itself or somebody outside of the process saw, bit 60 alone what
+ * is the driver's side, a call unless its name is one of dma_kinds.def, bit 62 what the merge itself or somebody outside of the process saw, bit 60 alone what
  * a device profile tells.  Files of others have no such bits; there a named event is a driver call, but for an instant of thread 0.
  * Nothing here keeps anything; texts point into the event.
  */
@@ -25,6 +25,7 @@ enum event_kind {
 	EVENT_DEVICE, /* of a core, told by the runtime */
 	EVENT_UNIT, /* of a core's engine, DMA queue or TopSP, told by the core itself (a device profile) */
 	EVENT_DRIVER, /* a call of the driver */
+	EVENT_DMA,    /* what the driver did on its DMA path */
 	EVENT_MARK,   /* noted by the merge: a step of the clock, a suspend */
 	EVENT_KINDS
 };

@@ -84,6 +84,19 @@ static char *path_in(const char *dir, const char *name)
 	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
 
+int leaf_lock(const char *leaf)
+{
+	int fd = open(leaf, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	(void)close(fd);
+	return rc;
+}
+
 bool leaf_is_done(const char *dir)
 {
 	_cleanup_free_ char *info = path_in(dir, merge_file_name(MERGE_TRACE_INFO));

@@ -20,6 +20,10 @@ int leaf_header(const char *rec_path, struct rec_header *ret);
  * -errno: as rec_reader_open. */
 int leaf_of(const char *rec_path, char **ret_leaf);
 
+/* So that two do not make its files at once.  A descriptor to be closed; -EBUSY: another one does; other errors: it
+ * cannot be told. */
+int leaf_lock(const char *leaf);
+
 /* Is there no recording in the directory any more because its session has ended, or was salvaged? */
 bool leaf_is_done(const char *dir);
 

@@ -19,6 +19,8 @@
 
 #include "agent/output/event_kind.h"
 #include "agent/output/perfetto_process.h"
+#include "bpf/neuron_event.h"
+#include "vmlinux/dma_kinds.h"
 #include "vmlinux/ioctl_table.h"
 
 #define FLOWS_MAX 8u
@@ -42,6 +44,8 @@ enum key {
 	KEY_NEW_OFFSET,
 	KEY_ENGINE,
 	KEY_DEVICE_CORE,
+	KEY_DMA_ENGINE,
+	KEY_DMA_QUEUE,
 	KEY_COUNT,
 };
 
@@ -60,6 +64,8 @@ static const char *const key_names[KEY_COUNT] = {
 	[KEY_NEW_OFFSET] = "new_offset_ns",
 	[KEY_ENGINE] = "engine",
 	[KEY_DEVICE_CORE] = "device_core_idx",
+	[KEY_DMA_ENGINE] = "dma.engine",
+	[KEY_DMA_QUEUE] = "dma.queue",
 };
 
 /* What one event is made into. */
@@ -68,6 +74,8 @@ struct shown {
 	uint64_t time; /* boot ns */
 	bool is_call, is_mark, is_device;
 	bool is_unit;				 /* of a device, and told by itself */
+	unsigned dma;				 /* enum nev_dma_kind; 0: it is none */
+	bool is_queue;				 /* of that; on the track of its queue */
 	const struct pb_str *special[KEY_COUNT]; /* values of the attributes above */
 };
 
@@ -145,7 +153,7 @@ static void name_of(struct pft_process *p, const struct shown *s, struct name *n
 		n->iid = *iid;
 		return;
 	}
-	n->text = event_name(e, n->number);
+	n->text = s->dma == NEV_DMA_ACK ? pft_str("acked") : event_name(e, n->number);
 	name_call(p, n);
 }
 
@@ -200,7 +208,10 @@ static bool is_said(const struct shown *s, uint32_t call, enum key k, const stru
 {
 	switch (k) {
 	case KEY_NC:
-		return s->is_call && same(value, "unknown");
+		return (s->is_call || s->dma) && same(value, "unknown");
+	case KEY_DMA_ENGINE:
+	case KEY_DMA_QUEUE:
+		return s->is_queue;
 	case KEY_RESULT:
 		return same(value, "0");
 	case KEY_ENGINE:
@@ -255,9 +266,9 @@ static void put_notes(struct pft_process *p, struct shown *s, uint32_t call, boo
 /* Where it was, which the track does not say: the device of a call, the core of a thread's span. */
 static void put_place(struct pft_process *p, const struct shown *s)
 {
-	if (s->is_call)
+	if (s->is_call || (s->dma && !s->is_queue))
 		pft_note_u64(p->w, &p->seq, "nd", s->e->nd_idx);
-	else if (!s->is_device && !s->is_mark && !s->special[KEY_NC])
+	else if (!s->is_device && !s->is_mark && !s->dma && !s->special[KEY_NC])
 		pft_note_u64(p->w, &p->seq, "nc", s->e->nc_idx);
 }
 
@@ -342,12 +353,25 @@ static uint64_t link_of(
 
 /* ---- slices --------------------------------------------------------------------------------- */
 
+/* The line of a queue.  Events know it from their start on, or not at all. */
+static struct pft_line *line_of_queue(struct pft_process *p, const struct shown *s)
+{
+	const struct pb_str *engine = s->special[KEY_DMA_ENGINE],
+			    *queue = s->special[KEY_DMA_QUEUE];
+
+	return pft_line_get(&p->lines, PFT_LINE_QUEUE,
+		s->e->nd_idx << 16 | (engine ? (uint32_t)decimal(engine) & 0xffff : PFT_NO_QUEUE),
+		queue ? (uint32_t)decimal(queue) & 0xffff : PFT_NO_QUEUE);
+}
+
 /* The line that an event belongs to.  NULL: no memory. */
 static struct pft_line *line_of(struct pft_process *p, const struct shown *s)
 {
 	const struct ntrace_event_view *e = s->e;
 	uint32_t core = same(s->special[KEY_NC], "unknown") ? UINT32_MAX : e->nc_idx, physical;
 
+	if (s->is_queue)
+		return line_of_queue(p, s);
 	if (!s->is_device)
 		return pft_line_get(&p->lines, PFT_LINE_THREAD, e->thread_id, 0);
 	if (!s->special[KEY_DEVICE_CORE])
@@ -361,10 +385,10 @@ static struct pft_line *line_of(struct pft_process *p, const struct shown *s)
 
 static enum pft_category category_of(const struct shown *s)
 {
-	return s->is_call     ? PFT_DRIVER
-	       : s->is_mark   ? PFT_MARK
-	       : s->is_device ? PFT_DEVICE
-			      : PFT_RUNTIME;
+	return s->is_call || s->dma ? PFT_DRIVER
+	       : s->is_mark	    ? PFT_MARK
+	       : s->is_device	    ? PFT_DEVICE
+				    : PFT_RUNTIME;
 }
 
 /* Ends the slices of a lane down to a depth: they are not known to end, but what is next says so. */
@@ -413,7 +437,8 @@ static void put_instant(struct pft_process *p, struct shown *s, uint32_t track,
 static int at_start(struct pft_process *p, struct shown *s)
 {
 	struct pft_line *line = line_of(p, s), *other = NULL;
-	struct pft_span span = {.id = s->e->id, .type = (uint16_t)s->e->event_type};
+	struct pft_span span = {
+		.id = s->e->id, .type = (uint16_t)(s->dma ? PFT_WORK + s->dma : s->e->event_type)};
 	struct pft_lane *lane;
 	struct name name;
 	uint32_t keep, n, track, place = 0;
@@ -605,7 +630,9 @@ int pft_process_event(struct pft_process *p, const struct ntrace_event_view *e)
 	s.is_call = kind == EVENT_DRIVER;
 	s.is_unit = kind == EVENT_UNIT;
 	s.is_device = kind == EVENT_DEVICE || s.is_unit;
-	if (s.is_device || s.is_mark)
+	s.dma = kind == EVENT_DMA ? dma_kind_of(e->hint.s, e->hint.len) : 0;
+	s.is_queue = s.dma && dma_kind_row(s.dma)->span != DMA_OF_THREAD;
+	if (s.is_device || s.is_mark || s.dma)
 		find_special(p, &s);
 	if (e->phase == PHASE_START)
 		rc = at_start(p, &s);

@@ -98,12 +98,15 @@ static uint32_t same_type(const struct pft_lane *lane, uint16_t type, bool is_ca
 	return lane->depth;
 }
 
-/* A thread is within one call at a time and never twice in the same: what contradicts has ended. */
+/* A thread is within one call at a time and never twice in the same: what contradicts has ended.  What a
+ * call does lies within it. */
 static uint32_t keep_on_thread(const struct pft_lane *lane, uint16_t type, bool is_call)
 {
 	uint32_t keep = is_call ? lane->depth : same_type(lane, type, false);
 
-	while (keep && lane->stack[keep - 1].is_call)
+	if (type >= PFT_WORK)
+		return keep;
+	while (keep && (lane->stack[keep - 1].is_call || lane->stack[keep - 1].type >= PFT_WORK))
 		keep--;
 	return keep;
 }

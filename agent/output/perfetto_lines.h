@@ -28,7 +28,17 @@
 
 #define PFT_UNIT_BITS 8u
 
-enum pft_line_kind { PFT_LINE_THREAD = 1, PFT_LINE_CORE, PFT_LINE_PHYSICAL, PFT_LINE_UNIT };
+enum pft_line_kind {
+	PFT_LINE_THREAD = 1,
+	PFT_LINE_CORE,
+	PFT_LINE_PHYSICAL,
+	PFT_LINE_UNIT,
+	PFT_LINE_QUEUE, /* of a device, where the driver rings doorbells */
+};
+
+/* Types of spans from here on are work that a driver call does. */
+#define PFT_WORK 0xff00u
+#define PFT_NO_QUEUE 0xffffu /* asynchronous copies of a device */
 
 /* A span that has started. */
 struct pft_span {
@@ -47,9 +57,10 @@ struct pft_lane {
 
 struct pft_line {
 	enum pft_line_kind kind;
-	uint32_t number;   /* thread id, or core */
-	uint32_t physical; /* of a unit: << PFT_UNIT_BITS | its number (pft_unit) */
-	uint32_t place;	   /* in the list of lines */
+	uint32_t number; /* thread id, or core; of a queue: device << 16 | engine */
+	uint32_t
+		physical; /* of a unit: << PFT_UNIT_BITS | its number (pft_unit); of a queue: its number */
+	uint32_t place; /* in the list of lines */
 	uint32_t lane_count;
 	struct pft_lane *lanes; /* of a thread one, of a core up to PFT_LANES */
 };

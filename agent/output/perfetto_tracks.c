@@ -79,6 +79,15 @@ static void core_name(const struct pft_line *line, char *name, size_t size)
 			line->physical);
 }
 
+static void queue_name(const struct pft_line *line, char *name, size_t size)
+{
+	if (line->physical == PFT_NO_QUEUE)
+		snprintf(name, size, "neuron%u DMA, asynchronous copies", line->number >> 16);
+	else
+		snprintf(name, size, "neuron%u DMA engine %u queue %u", line->number >> 16,
+			line->number & 0xffff, line->physical);
+}
+
 uint32_t pft_line_track(struct pft_process *p, struct pft_line *line, uint32_t lane)
 {
 	struct pft_lane *l = pft_lane_get(line, lane);
@@ -97,6 +106,8 @@ uint32_t pft_line_track(struct pft_process *p, struct pft_line *line, uint32_t l
 	} else {
 		if (line->kind == PFT_LINE_UNIT)
 			unit_name(line, name, sizeof(name));
+		else if (line->kind == PFT_LINE_QUEUE)
+			queue_name(line, name, sizeof(name));
 		else
 			core_name(line, name, sizeof(name));
 		if (lane)

@@ -246,12 +246,14 @@ static int take_event(void *ctx, struct feed_process *p, const struct ntrace_eve
 		uint64_t length = length_of(n, e);
 
 		rc = durations_add(&n->durations, length);
-		if (rc == 0 && (e->status || n->kind == EVENT_DRIVER))
+		if (rc == 0 && (e->status || n->kind == EVENT_DRIVER || n->kind == EVENT_DMA))
 			rc = count_failure(n, e);
 		sum_add(&n->total_ns, length);
 	}
 	if (rc == 0 && n->kind == EVENT_DRIVER)
 		rc = summary_take_driver(s, e);
+	else if (n->kind == EVENT_DMA)
+		; /* names and lengths are all */
 	else if (rc == 0 && n->kind == EVENT_UNIT)
 		rc = take_unit(s, p->index, e);
 	else if (rc == 0 && (e->event_type || !e->hint.len)) /* not seen from outside, no mark */

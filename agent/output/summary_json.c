@@ -199,10 +199,11 @@ static void print_names(struct json_out *j, const struct summary *s)
 	static const char *const keys[] = {[EVENT_HOST] = "calls",
 		[EVENT_DEVICE] = "device",
 		[EVENT_UNIT] = "unit_work",
-		[EVENT_DRIVER] = "ioctls"};
+		[EVENT_DRIVER] = "ioctls",
+		[EVENT_DMA] = "dma"};
 
 	for (unsigned k = 0; k < sizeof(keys) / sizeof(*keys); k++) {
-		if (k == EVENT_UNIT && !has_names(s, EVENT_UNIT))
+		if ((k == EVENT_UNIT || k == EVENT_DMA) && !has_names(s, (enum event_kind)k))
 			continue;
 		begin(j, keys[k], '[');
 		for (size_t i = 0; i < s->name_count; i++)

@@ -43,7 +43,8 @@ static void errors(FILE *f, const struct summary_name *n)
 {
 	for (size_t i = 0; i < n->error_count; i++)
 		fprintf(f, "%s%" PRIu64 " %s%s", i ? ", " : "  failed: ", n->errors[i].n,
-			n->kind == EVENT_DRIVER ? "" : "status ", PRINTABLE(n->errors[i].name));
+			n->kind == EVENT_DRIVER || n->kind == EVENT_DMA ? "" : "status ",
+			PRINTABLE(n->errors[i].name));
 }
 
 /* ---- cores --------------------------------------------------------------------------------- */
@@ -333,6 +334,7 @@ void summary_print_text(FILE *f, const struct summary *s)
 	print_names(f, s, EVENT_UNIT, "in the units (by the core's clock)");
 	print_names(f, s, EVENT_HOST, "calls (nested: totals overlap)");
 	print_names(f, s, EVENT_DRIVER, "ioctls");
+	print_names(f, s, EVENT_DMA, "DMA by the driver");
 	print_not_written(f, s);
 	print_copies(f, s);
 	print_models(f, s);

@@ -2,8 +2,9 @@
 /*
  * last_thread.c - the end of a program whose main thread is gone.
  *
- * That the main thread ends is known by a value of its own that the C library destroys, in pthread_exit alone.  The
- * number of threads that rest is kept with the process that it is of: the child of a fork has none of them.
+ * That the main thread ends is known by a value of its own that the C library destroys, in
+ * pthread_exit alone.  The number of threads that rest is kept with the process that it is of: the
+ * child of a fork has none of them.
  */
 #include "runtime/base/last_thread.h"
 
@@ -82,8 +83,9 @@ static bool read_stat(char *ret_state, uint32_t *ret_threads)
 	return p != NULL;
 }
 
-/* But for the main thread and the one that asks all rest.  The numbers are of one moment when the word is the same
- * before and after: a thread that is counted in it is among all until it is taken out. */
+/* But for the main thread and the one that asks all rest.  The numbers are of one moment when the
+ * word is the same before and after: a thread that is counted in it is among all until it is taken
+ * out. */
 static bool all_rest(void)
 {
 	uint64_t word = atomic_load(&last.resting);

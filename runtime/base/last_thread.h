@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * last_thread.h - a program whose main thread has ended by pthread_exit ends with the last of its threads, though
- * threads of the library are left.
+ * last_thread.h - a program whose main thread has ended by pthread_exit ends with the last of its
+ * threads, though threads of the library are left.
  *
- * The C library calls exit(0) in the last thread that ends.  Those of ours never do by themselves, and they block all signals,
- * so such a program would stay for ever, and a SIGTERM would reach nobody.  So when the main thread ends like that a thread
- * begins that looks, ten times a second, whether all that is left are threads of the library that have nothing to do
- * for the program; it then calls exit(0) in its stead, with the signal mask of the main thread.  A program that
- * ends otherwise has no such thread.
+ * The C library calls exit(0) in the last thread that ends.  Those of ours never do by themselves,
+ * and they block all signals, so such a program would stay for ever, and a SIGTERM would reach
+ * nobody.  So when the main thread ends like that a thread begins that looks, ten times a second,
+ * whether all that is left are threads of the library that have nothing to do for the program; it
+ * then calls exit(0) in its stead, with the signal mask of the main thread.  A program that ends
+ * otherwise has no such thread.
  *
- * Linux only: the number of threads is that of /proc/self/stat.  Without /proc nothing is done.  A main thread that
- * neither loads the library nor calls nrt_init is not seen to end.
+ * Linux only: the number of threads is that of /proc/self/stat.  Without /proc nothing is done.  A
+ * main thread that neither loads the library nor calls nrt_init is not seen to end.
  */
 #ifndef NTRACE_BASE_LAST_THREAD_H
 #define NTRACE_BASE_LAST_THREAD_H

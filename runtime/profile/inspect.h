@@ -60,8 +60,9 @@ bool inspect_finish(enum rec_end_reason reason, bool may_wait);
 NRT_STATUS inspect_config_read(
 	const char *call, uint32_t logical_cores, struct nrt_inspect_config *config);
 
-/* The variables that are set and count, "NAME=value", ended by NULL; free each and the list.  NULL:
- * none, or no memory. */
-char **inspect_env_list(void);
+/* The variables that are set and that a session goes by, "NAME=value", ended by NULL; for inspect_env_free, which takes
+ * NULL.  by_environment: also those that the calls' own config stands for.  NULL: no memory. */
+char **inspect_env_list(bool by_environment);
+void inspect_env_free(char **list);
 
 #endif

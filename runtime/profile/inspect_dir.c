@@ -367,7 +367,7 @@ int inspect_dir_check(const struct inspect_dir *d)
 
 	if (d->is_null || is_still(d->work, &d->fd))
 		return 0;
-	return lstat(d->work, &st) < 0 ? -ENOENT : -ESTALE;
+	return lstat(d->work, &st) < 0 ? -errno : -ESTALE;
 }
 
 void inspect_dir_tidy(const struct inspect_dir *d)

@@ -72,7 +72,7 @@ NRT_STATUS inspect_dir_open(
 	const char *call, const struct inspect_dir_wish *wish, struct inspect_dir **ret);
 
 /* Before something is written to work by its path: 0 when what has that path is still the session's;
- * -ENOENT, it is gone; -ESTALE, it was moved, or something else is in its place. */
+ * -ENOENT, it is gone; -ESTALE, it was moved, or something else is in its place; others: it cannot be looked at. */
 int inspect_dir_check(const struct inspect_dir *d);
 
 /* On-fail: moves these files of the scratch directory to path, each said at INFO; without

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_end.c - the handlers of SIGINT and SIGTERM, and what they and the session's thread say to each other.
+ * inspect_end.c - the handlers of SIGINT and SIGTERM, and what they and the session's thread say to
+ * each other.
  *
- * All of it is words: who asks counts `asked` up, who answers sets `flushed` to the count that it saw, and whatever is
- * waited for moves `changes`, a futex.  A futex and not a second eventfd, because it needs no reset between
- * waiters and no descriptor that the program could close.  The eventfd only makes the thread look sooner
- * than its tick.
+ * All of it is words: who asks counts `asked` up, who answers sets `flushed` to the count that it
+ * saw, and whatever is waited for moves `changes`, a futex.  A futex and not a second eventfd,
+ * because it needs no reset between waiters and no descriptor that the program could close.  The
+ * eventfd only makes the thread look sooner than its tick.
  *
- * In a handler that ends the process both signals are blocked, so that a storm of them cannot nest frames on a small stack;
- * the second Ctrl-C is then taken from what is pending.
+ * In a handler that ends the process both signals are blocked, so that a storm of them cannot nest
+ * frames on a small stack; the second Ctrl-C is then taken from what is pending.
  */
 #include "runtime/profile/inspect_end.h"
 
@@ -38,8 +39,8 @@
 
 static const struct sigaction by_default = {.sa_handler = SIG_DFL};
 
-/* A signal, and the action that our handler replaced: written before `next` shows it, and only while no handler
- * uses it. */
+/* A signal, and the action that our handler replaced: written before `next` shows it, and only
+ * while no handler uses it. */
 static struct watched {
 	int number;
 	bool installed, had_handler;
@@ -53,6 +54,7 @@ static struct watched {
 static struct {
 	_Atomic int owner;	  /* the process that all of this is for; 0: not open */
 	_Atomic bool armed;	  /* a thread answers */
+	_Atomic bool thread;	  /* the session's thread has files to make */
 	_Atomic uint32_t holders; /* threads between hold and release */
 	_Atomic uint32_t asked, taken, flushed;
 	_Atomic bool finish_asked, finishing, finished; /* finishing: the thread has taken it */
@@ -135,6 +137,12 @@ static bool is_finished(void)
 	       (!atomic_load(&end.armed) || atomic_load(&end.finished));
 }
 
+/* The thread has made the files, or cannot. */
+static bool is_answered(void)
+{
+	return !atomic_load(&end.thread) || atomic_load(&end.finished);
+}
+
 /* Nothing to wait for, nobody to ask. */
 static bool is_idle(void)
 {
@@ -183,7 +191,7 @@ static void wait_until_flushed(uint32_t ticket)
 	}
 }
 
-static void wait_until_finished(uint64_t first)
+static void wait_until(bool (*is_done)(void), uint64_t first)
 {
 	const uint64_t until = first + INSPECT_END_GRACE_MS * NS_PER_MS;
 	uint64_t now;
@@ -191,7 +199,7 @@ static void wait_until_finished(uint64_t first)
 	for (;;) {
 		uint32_t seen = atomic_load(&end.changes);
 
-		if (is_finished() || (now = now_ns()) >= until || is_pressed_again(first, now))
+		if (is_done() || (now = now_ns()) >= until || is_pressed_again(first, now))
 			return;
 		wait_for_change(seen,
 			until - now < LOOK_MS * NS_PER_MS ? until - now : LOOK_MS * NS_PER_MS);
@@ -245,7 +253,8 @@ static void say(int number, bool ends)
 	log_from_handler(LOG_LEVEL_INFO, TAG, line, (size_t)(p - line));
 }
 
-/* Does the default action end the process?  Not the first one of a pid namespace: there is nothing to finish. */
+/* Does the default action end the process?  Not the first one of a pid namespace: there is nothing
+ * to finish. */
 static bool ends_process(const struct sigaction *next)
 {
 	return next->sa_handler == SIG_DFL && getpid() != 1;
@@ -274,7 +283,7 @@ static bool save_before(int number, bool ends)
 	else {
 		if (armed)
 			(void)ask_for(INSPECT_END_FINISH);
-		wait_until_finished(first);
+		wait_until(is_finished, first);
 	}
 	return false;
 }
@@ -290,8 +299,8 @@ static const struct sigaction *take_next(struct watched *w)
 	return next;
 }
 
-/* As if there had never been a handler.  It returns when the default action is nothing: in the first process of a pid
- * namespace. */
+/* As if there had never been a handler.  It returns when the default action is nothing: in the
+ * first process of a pid namespace. */
 static void act_by_default(int number)
 {
 	struct sigaction before;
@@ -331,7 +340,8 @@ static bool is_our_handler(const struct sigaction *a)
 	return (a->sa_flags & SA_SIGINFO) && a->sa_sigaction == on_signal;
 }
 
-/* The program's handler finds what it asked for: its mask, its stack, whether system calls are resumed. */
+/* The program's handler finds what it asked for: its mask, its stack, whether system calls are
+ * resumed. */
 static struct sigaction action_before(const struct sigaction *next)
 {
 	struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
@@ -348,8 +358,9 @@ static struct sigaction action_before(const struct sigaction *next)
 	return ours;
 }
 
-/* Only the first time may a handler be replaced: one that is found later may have saved ours and call it, and ours would call
- * it, for ever.  Nor is the default action that follows upon a program's handler: that one may be put back. */
+/* Only the first time may a handler be replaced: one that is found later may have saved ours and
+ * call it, and ours would call it, for ever.  Nor is the default action that follows upon a
+ * program's handler: that one may be put back. */
 static bool may_replace(const struct watched *w, const struct sigaction *now)
 {
 	if (now->sa_handler == SIG_IGN || is_our_handler(now))
@@ -381,6 +392,7 @@ static int install(struct watched *w)
 static void forget_parent(void)
 {
 	atomic_store(&end.armed, false);
+	atomic_store(&end.thread, false);
 	atomic_store(&end.holders, 0);
 	atomic_store(&end.poked, false);
 	atomic_store(&end.finishing, false);
@@ -488,6 +500,12 @@ enum inspect_end_ask inspect_end_asked(void)
 	return INSPECT_END_FINISH;
 }
 
+void inspect_end_thread(bool works)
+{
+	atomic_store(&end.thread, works);
+	change();
+}
+
 void inspect_end_answer(enum inspect_end_ask done)
 {
 	if (done == INSPECT_END_FINISH) {
@@ -500,18 +518,23 @@ void inspect_end_answer(enum inspect_end_ask done)
 
 /* ---- exit --------------------------------------------------------------------------------- */
 
-/* The thread may do what a call that holds its locks for ever cannot. */
+/* The thread may do what a call that holds its locks for ever cannot.  A stop that was interrupted
+ * has told it to end, mostly: then it goes on by itself. */
 static void finish_by_thread(void)
 {
-	if (holding)
-		return;
 	(void)ask_for(INSPECT_END_FINISH);
-	wait_until_finished(now_ns());
+	wait_until(holding ? is_answered : is_finished, now_ns());
+}
+
+static bool is_unfinished(void)
+{
+	return holding ? atomic_load(&end.thread) : !is_idle();
 }
 
 /*
- * A program that ends without nrt_close.  Its own destructors and functions of atexit have run by now, with the session.
- * When it exits in a signal handler that has interrupted one of our calls, this is the end of that call too.
+ * A program that ends without nrt_close.  Its own destructors and functions of atexit have run by
+ * now, with the session. When it exits in a signal handler that has interrupted one of our calls,
+ * this is the end of that call too.
  */
 __attribute__((destructor)) static void end_of_program(void)
 {
@@ -523,7 +546,7 @@ __attribute__((destructor)) static void end_of_program(void)
 		(void)inspect_finish(REC_END_ASKED, true);
 		api_leave();
 	}
-	if (!is_idle())
+	if (is_unfinished())
 		log_error(TAG,
 			"The program exits in the middle of a call, and the session could not be "
 			"finished: `ntrace salvage` makes its files from the recording in its "

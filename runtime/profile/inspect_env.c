@@ -22,6 +22,7 @@
 #include "runtime/profile/inspect_config.h"
 
 #define TAG "NRT"
+#define PREFIX "NEURON_RT_INSPECT_"
 #define TYPES "NEURON_RT_INSPECT_EVENT_FILTER_TYPE"
 #define CORES "NEURON_RT_INSPECT_EVENT_FILTER_NC"
 #define NEAR_NAMES 4u /* that are shown, at most */
@@ -192,7 +193,29 @@ NRT_STATUS inspect_config_read(
 	return NRT_SUCCESS;
 }
 
-char **inspect_env_list(void)
+/* Does a session go by it?  by_environment: it is not one of the calls' own config. */
+static bool counts(enum env_id id, bool by_environment)
+{
+	static const enum env_id ours[] = {ENV_ID_NTRACE_INSPECT_PERIOD_MS,
+		ENV_ID_NTRACE_KEEP_RECORDING, ENV_ID_NTRACE_OUTPUT_LAYOUT,
+		ENV_ID_NTRACE_PROFILE_MAX_MB};
+	const struct env_row *row = env_row(id);
+
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (id == ours[i])
+			return true;
+	return by_environment && row->use == ENV_USED &&
+	       !strncmp(row->name, PREFIX, strlen(PREFIX));
+}
+
+void inspect_env_free(char **list)
+{
+	for (char **p = list; p && *p; p++)
+		free(*p);
+	free(list);
+}
+
+char **inspect_env_list(bool by_environment)
 {
 	char **list = calloc(ENV_COUNT + 1, sizeof(list[0]));
 	size_t n = 0;
@@ -201,13 +224,14 @@ char **inspect_env_list(void)
 		const struct env_row *row = env_row((enum env_id)i);
 		const char *text = getenv(row->name);
 
-		if (strncmp(row->name, "NEURON_RT_INSPECT_", 18) || row->use != ENV_USED ||
-			!env_has_value(row, text))
+		if (!counts((enum env_id)i, by_environment) || !env_has_value(row, text))
 			continue;
-		if (asprintf(&list[n], "%s=%s", row->name, text) < 0)
+		if (asprintf(&list[n], "%s=%s", row->name, text) < 0) {
 			list[n] = NULL;
-		else
-			n++;
+			inspect_env_free(list);
+			return NULL;
+		}
+		n++;
 	}
 	return list;
 }

@@ -168,8 +168,8 @@ NRT_STATUS inspect_facts_get(const char *call, const struct runtime *r,
 
 	*ret = (struct inspect_facts){0};
 	ret->devices = calloc(r->devices->device_count + 1, sizeof(ret->devices[0]));
-	ret->environment = environment ? inspect_env_list() : NULL;
-	if (!ret->devices || (environment && !ret->environment)) {
+	ret->environment = inspect_env_list(environment);
+	if (!ret->devices || !ret->environment) {
 		inspect_facts_free(ret);
 		return NRT_RESOURCE;
 	}
@@ -193,9 +193,7 @@ NRT_STATUS inspect_facts_get(const char *call, const struct runtime *r,
 
 void inspect_facts_free(struct inspect_facts *f)
 {
-	for (char **e = f->environment; e && *e; e++)
-		free(*e);
-	free(f->environment);
+	inspect_env_free(f->environment);
 	free(f->devices);
 	*f = (struct inspect_facts){0};
 }

@@ -35,7 +35,7 @@ nrt_inspect_device_profile_mode_t inspect_facts_mode(
 
 /*
  * What is asked for and will not be is a row of `off`, and a warning in the name of call.
- * environment: list the variables.  NRT_RESOURCE: no memory, said by nobody.  ret is filled in
+ * environment: c is from there.  NRT_RESOURCE: no memory, said by nobody.  ret is filled in
  * place, and points to itself and to c.
  */
 NRT_STATUS inspect_facts_get(const char *call, const struct runtime *r,

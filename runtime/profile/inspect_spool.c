@@ -303,16 +303,19 @@ static void serve(struct inspect_spool *s)
 {
 	if (s->feed)
 		inspect_feed_begin(s->feed);
+	inspect_end_thread(true);
 	while (!atomic_load(&s->ending) && !s->ended) {
 		answer(s, wait_tick());
 		if (!s->ended && !atomic_load(&s->ending))
 			tick(s);
 	}
 	if (s->ended) {
+		inspect_end_thread(false);
 		spool_free(s);
 		return;
 	}
 	end(s);
+	inspect_end_thread(false);
 	answer(s, inspect_end_asked()); /* a signal that came meanwhile need not wait */
 }
 

@@ -17,9 +17,9 @@ enum { CALL, DMA };
 static const struct {
 	const char *name;
 	int kind;
-	const char *unseen;
+	const char *unseen, *untold;
 } families[] = {
-#define FAMILY(name, kind, unseen) {name, kind, unseen},
+#define FAMILY(name, kind, unseen, untold) {name, kind, unseen, untold},
 #include "runtime/record/hook_families.def"
 #undef FAMILY
 };
@@ -95,6 +95,15 @@ static bool rows_of(const struct rec_ladder_step *s, const char *family)
 	return false;
 }
 
+static bool reached_at(const struct rec_ladder_step *s, const char *family, const char *step)
+{
+	for (; s && s->family; s++)
+		if (!strcmp(s->family, family) && !strcmp(s->step, step) &&
+			!strcmp(s->result, "reached"))
+			return true;
+	return false;
+}
+
 void blind_hooks(const struct session *l, void (*add)(void *ctx, const char *line), void *ctx)
 {
 	struct gap gaps[] = {[CALL] = {{0}, {0}, 0, 0}, [DMA] = {{0}, {0}, 0, 0}};
@@ -113,6 +122,11 @@ void blind_hooks(const struct session *l, void (*add)(void *ctx, const char *lin
 			 "interrupts");
 	else
 		add(ctx, "DMA that devices start by themselves, and the driver's interrupts");
+	for (size_t f = 0; f < FAMILIES; f++)
+		if (families[f].untold &&
+			(reached_at(l->header.info.ladder, families[f].name, "tracepoint") ||
+				reached_at(l->modules.ladder, families[f].name, "tracepoint")))
+			add(ctx, families[f].untold);
 	for (size_t k = 0; known && k < sizeof(gaps) / sizeof(*gaps); k++) {
 		if (!gaps[k].missing || (k == DMA && !dma_known))
 			continue;

@@ -220,6 +220,74 @@ TEST("diff: rows of the ledger that tell of losses are compared", "[diff]")
 	scratch_remove(&s);
 }
 
+static bool write_session(const char *path, int64_t period, const char *cores, char *activity)
+{
+	Ntff__NtraceInfo m = NTFF__NTRACE_INFO__INIT;
+	Ntff__NtraceSession session = NTFF__NTRACE_SESSION__INIT;
+	uint8_t buf[1024];
+
+	session.session_id = period; /* no setting */
+	session.period_ms = period;
+	session.event_cores = (char *)cores;
+	session.n_activities = 1;
+	session.activities = &activity;
+	m.session = &session;
+	m.ended = true;
+	m.data_version = 2;
+	return write_file(path, buf, ntff__ntrace_info__pack(&m, buf));
+}
+
+TEST("diff: what two sessions were asked to record is compared", "[diff]")
+{
+	static const struct {
+		int64_t period;
+		const char *cores;
+		char *activity;
+		size_t differ;
+		const char *text;
+	} others[] = {
+		{10, "0-1", "cpu_util", 0, NULL},
+		{20, "0-1", "cpu_util", 1, "period_ms        A 10  B 20\n"},
+		{10, "0", "cpu_util", 1, "event_cores      A 0-1  B 0\n"},
+		{20, "0-1", "host_memory", 2, "activities       A cpu_util  B host_memory\n"},
+	};
+	struct scratch s;
+	struct trace t;
+
+	REQUIRE(scratch_make(&s));
+	make_trace(&t);
+	mkdir(scratch_path(&s, "a").s, 0755);
+	mkdir(scratch_path(&s, "b").s, 0755);
+	struct scratch_path a = scratch_path(&s, "a/ntrace.pb"),
+			    b = scratch_path(&s, "b/ntrace.pb");
+	const struct diff_side side[2] = {{a.s, false}, {b.s, false}};
+	CHECK(write_trace(&t, a.s) && write_trace(&t, b.s));
+	CHECK(write_session(scratch_path(&s, "a/trace_info.pb").s, 10, "0-1", "cpu_util"));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		_cleanup_free_ char *text = NULL;
+		size_t size;
+
+		CHECK(write_session(scratch_path(&s, "b/trace_info.pb").s, others[i].period,
+			others[i].cores, others[i].activity));
+		struct answer r = compare_paths(a.s, b.s, false, &exact);
+		FILE *f = open_memstream(&text, &size);
+		REQUIRE(r.rc == 0 && f);
+		diff_print_text(f, side, &r.d, &exact);
+		REQUIRE(fclose(f) == 0);
+		test_info("%s", text);
+		CHECK_EQ(r.d.setting_count, others[i].differ);
+		CHECK_EQ(r.same, !others[i].differ);
+		CHECK(!others[i].text || strstr(text, others[i].text));
+		diff_free(&r.d);
+	}
+	/* Of a recorder there are none. */
+	CHECK(write_info(scratch_path(&s, "b/trace_info.pb").s, NULL, 0, true));
+	struct answer r = compare_paths(a.s, b.s, false, &exact);
+	CHECK(r.rc == 0 && r.same);
+	diff_free(&r.d);
+	scratch_remove(&s);
+}
+
 TEST("diff: a recorder that died, a missing and a damaged trace_info.pb are told", "[diff]")
 {
 	struct scratch s;

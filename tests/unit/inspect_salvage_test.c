@@ -5,6 +5,8 @@
  *
  * The recordings are made by hand.
  */
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -198,6 +200,32 @@ TEST("salvage: files that a session for failures had made are moved to its profi
 		CHECK_EQ(salvage(&fx, places[0].leaf), 0);
 		CHECK(leaf_is_whole(leaf.s, 1));
 		CHECK(access(scratch.s, F_OK) < 0);
+		fx_free(&fx);
+	}
+}
+
+TEST("salvage: of two at once one makes the files, and the other one says so", "[inspect][spool]")
+{
+	for (int from_scratch = 0; from_scratch < 2; from_scratch++) {
+		struct scratch_path leaf;
+		struct fixture fx;
+		int other;
+
+		make_failures(&fx, &places[0]);
+		fx_close_writer(&fx);
+		leaf = fx_path(&fx, places[0].leaf);
+		if (!from_scratch)
+			REQUIRE_EQ(rename(scratch_in(fx_path(&fx, places[0].scratch).s, REC_DIR).s,
+					   scratch_in(leaf.s, REC_DIR).s),
+				0);
+		other = open(leaf.s, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		REQUIRE(other >= 0 && flock(other, LOCK_EX | LOCK_NB) == 0);
+		CHECK_EQ(salvage(&fx, places[0].leaf), 4);
+		CHECK(says(&fx, "another `ntrace salvage` is making its files"));
+		CHECK(!leaf_has(leaf.s, "ntrace.pb"));
+		(void)close(other);
+		CHECK_EQ(salvage(&fx, places[0].leaf), 0);
+		CHECK_EQ(leaf_executions(leaf.s), 1);
 		fx_free(&fx);
 	}
 }

@@ -415,6 +415,52 @@ TEST("driver: records that cannot be are counted, and those beside them are read
 	fx_free(&fx);
 }
 
+/* ---- what was blind ------------------------------------------------------------------------- */
+
+static bool is_blind(const struct fixture *fx, const char *line)
+{
+	for (uint32_t i = 0; i < fx->result.blind_count; i++)
+		if (!strcmp(fx->result.blind[i], line))
+			return true;
+	test_info("not blind: %s", line);
+	return false;
+}
+
+TEST("driver: what no step of the ladder reached is named, with what was tried", "[merge][dma]")
+{
+	static const char *const hooks[] = {"fentry:udma_m2m_copy_start", NULL};
+	static const struct rec_ladder_step ladder[] = {
+		{"ioctl", "fentry", "reached"},
+		{"doorbell", "fentry", "reached"},
+		{"zerocopy", "fentry", "no such function"},
+		{"zerocopy", "kprobe", "no such function"},
+		{"transfer", "kprobe", "unknown prototype"},
+		{"transfer", "tracepoint", "reached"},
+		{NULL, NULL, NULL},
+	};
+	struct rec_header_info info = {.producer = "ntrace test",
+		.instance_id = "i-0",
+		.host = "h",
+		.hooks = hooks,
+		.ladder = ladder};
+	struct fixture fx;
+
+	REQUIRE(fx_open_bare(&fx));
+	fx_header(&fx, &info);
+	fx_clock(&fx, 100, 0);
+	fx_copy(&fx, TID, 1000, 2000, 64);
+	REQUIRE(fx_merge_one(&fx));
+	CHECK(is_blind(&fx,
+		"zero copies as a whole (fentry: no such function, kprobe: no such function)"));
+	CHECK(is_blind(&fx, "how long copies took, those without a buffer's size, and zero copy: "
+			    "tracepoints tell that a copy was made"));
+	CHECK(is_blind(&fx, "DMA that devices start by themselves, and the driver's interrupts"));
+	CHECK(is_blind(&fx, "making and releasing of DMA queues (this level has no hook for it)"));
+	for (uint32_t i = 0; i < fx.result.blind_count; i++) /* these were reached */
+		CHECK(!strstr(fx.result.blind[i], "doorbells that the driver rings"));
+	fx_free(&fx);
+}
+
 /* ---- the books ------------------------------------------------------------------------------ */
 
 static void put_books(struct fixture *fx, uint64_t made, uint64_t full)

@@ -39,9 +39,10 @@ struct end {
 	const char *said;
 	void (*before)(const char *base);    /* before the program runs */
 	void (*meanwhile)(const char *base); /* when it has executed, and before it does again */
-	int stage;	    /* in which the signal comes; 0: when it has executed */
-	const char *device; /* NEURON_RT_INSPECT_DEVICE_PROFILE */
-	int profiles;	    /* files of device profiles */
+	int stage;			/* in which the signal comes; 0: when it has executed */
+	bool (*when)(const char *base); /* and what must be so */
+	const char *device;		/* NEURON_RT_INSPECT_DEVICE_PROFILE */
+	int profiles;			/* files of device profiles */
 	bool failures_only;
 	bool without; /* no session */
 };
@@ -109,6 +110,21 @@ static void remove_leaf(const char *base)
 		scratch_remove_tree(leaf);
 }
 
+/* Is there a file that is being made, or all of them? */
+static bool is_merging(const char *base)
+{
+	char leaf[1200];
+	bool found = false;
+	DIR *d = leaf_find(base, leaf, sizeof(leaf)) ? opendir(leaf) : NULL;
+
+	for (struct dirent *e; d && !found && (e = readdir(d));)
+		found = !strncmp(e->d_name, OUTFILE_TEMPORARY, strlen(OUTFILE_TEMPORARY)) ||
+			!strcmp(e->d_name, "trace_info.pb");
+	if (d)
+		closedir(d);
+	return found;
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const struct end ends[] = {
@@ -151,6 +167,12 @@ static const struct end ends[] = {
 		.way = "exit-in-handler",
 		.signal = SIGTERM,
 		.status = 5},
+	{.name = "exit in the handler of SIGTERM, which comes during stop",
+		.way = "exit-in-handler-in-stop",
+		.signal = SIGTERM,
+		.status = 5,
+		.stage = ENDS_STOPPING,
+		.when = is_merging},
 	{.name = "_exit in the handler of SIGTERM",
 		.way = "_exit-in-handler",
 		.signal = SIGTERM,
@@ -196,6 +218,7 @@ static const struct end ends[] = {
 		.said = "No space left on device",
 		.before = disk_before,
 		.meanwhile = fill},
+	{.name = "rights given up", .way = "humble", .left = FLUSHED, .said = "Permission denied"},
 	{.name = "directory removed",
 		.way = "return",
 		.left = NOTHING,
@@ -268,6 +291,7 @@ static void attempt_start(struct attempt *a, const struct end *e)
 struct stage_wish {
 	struct attempt *a;
 	unsigned stage;
+	bool (*when)(const char *base);
 };
 
 static bool has_stage(void *arg)
@@ -295,6 +319,13 @@ static bool is_inside(void *arg)
 	return sleeps;
 }
 
+static bool is_so(void *arg)
+{
+	const struct stage_wish *w = arg;
+
+	return w->when(w->a->base.s);
+}
+
 /* How many executions must be there. */
 static long wanted(const struct attempt *a, enum left left)
 {
@@ -306,13 +337,14 @@ static long wanted(const struct attempt *a, enum left left)
 static int take_away(struct attempt *a, const struct end *e)
 {
 	WANT(program_until(has_stage,
-		&(struct stage_wish){a, e->stage ? (unsigned)e->stage : ENDS_READY}, 60));
+		&(struct stage_wish){a, e->stage ? (unsigned)e->stage : ENDS_READY, e->when}, 60));
 	if (e->meanwhile) {
 		e->meanwhile(a->base.s);
 		atomic_store(&a->page->stage, ENDS_GOES_ON);
 	}
 	WANT(atomic_load(&a->page->stage) >= ENDS_READY);
 	WANT(e->stage != ENDS_INSIDE || program_until(is_inside, a, 60));
+	WANT(!e->when || program_until(is_so, &(struct stage_wish){.a = a, .when = e->when}, 60));
 	if (e->signal)
 		kill(a->pid, e->signal);
 	return 0;

@@ -288,28 +288,35 @@ TEST("inspect env: event types by name, group and exception, in any order", "[in
 
 /* ---- what trace_info.pb lists ------------------------------------------------------------- */
 
-TEST("inspect env: the list has the variables that are set and count", "[inspect]")
-{
-	char **list;
-	size_t n = 0;
+static const char *const set[][2] = {
+	{"NEURON_RT_INSPECT_ENABLE", "1"},
+	{"NEURON_RT_INSPECT_OUTPUT_DIR", "a=b"},
+	{"NEURON_RT_INSPECT_DURATION_NSEC", "7"},
+	{"NEURON_RT_INSPECT_CPU_UTIL", ""},
+	{"NEURON_RT_VISIBLE_CORES", "0"},
+	{"NTRACE_INSPECT_PERIOD_MS", "20"},
+	{"NTRACE_ALLOW_RESET", "0"},
+};
 
-	setenv("NEURON_RT_INSPECT_ENABLE", "1", 1);
-	setenv("NEURON_RT_INSPECT_OUTPUT_DIR", "a=b", 1);
-	setenv("NEURON_RT_INSPECT_DURATION_NSEC", "7", 1);
-	setenv("NEURON_RT_INSPECT_CPU_UTIL", "", 1);
-	setenv("NEURON_RT_VISIBLE_CORES", "0", 1);
-	list = inspect_env_list();
-	unsetenv("NEURON_RT_INSPECT_ENABLE");
-	unsetenv("NEURON_RT_INSPECT_OUTPUT_DIR");
-	unsetenv("NEURON_RT_INSPECT_DURATION_NSEC");
-	unsetenv("NEURON_RT_INSPECT_CPU_UTIL");
-	unsetenv("NEURON_RT_VISIBLE_CORES");
-	REQUIRE(list != NULL);
-	for (; list[n]; n++)
-		CHECK_STR(list[n],
-			n ? "NEURON_RT_INSPECT_OUTPUT_DIR=a=b" : "NEURON_RT_INSPECT_ENABLE=1");
-	CHECK_EQ(n, 2);
-	for (n = 0; list[n]; n++)
-		free(list[n]);
-	free(list);
+TEST("inspect env: the list has the variables that are set and that the session goes by",
+	"[inspect]")
+{
+	static const char *const wanted[] = {"NTRACE_INSPECT_PERIOD_MS=20",
+		"NEURON_RT_INSPECT_ENABLE=1", "NEURON_RT_INSPECT_OUTPUT_DIR=a=b"};
+
+	for (int by_environment = 0; by_environment < 2; by_environment++) {
+		char **list;
+		size_t n = 0;
+
+		for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++)
+			setenv(set[i][0], set[i][1], 1);
+		list = inspect_env_list(by_environment);
+		for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++)
+			unsetenv(set[i][0]);
+		REQUIRE(list != NULL);
+		for (; n < 3 && list[n]; n++)
+			CHECK_STR(list[n], wanted[n]);
+		CHECK_EQ(n, by_environment ? 3 : 1);
+		inspect_env_free(list);
+	}
 }

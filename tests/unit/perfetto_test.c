@@ -138,6 +138,65 @@ TEST("perfetto: device runs stand on their core, at once on lanes, and links are
 		.attrs = __VA_ARGS__                                                         \
 	}
 
+#define CALL_ID (1ull << 63 | 1)
+#define DMA_ID(n) (1ull << 63 | ((n) + 1))
+
+TEST("perfetto: whole copies nest in their call; doorbells stand on the track of their queue",
+	"[perfetto]")
+{
+	static const struct row rows[] = {
+		START_(0, CALL_ID, 10, "nc=unknown", "MEM_BUF_COPY64"),
+		START_(0, DMA_ID(1), 11, "nc=unknown dma.seq=1 dma.bytes=64", "dma_copy"),
+		START_(0, DMA_ID(2), 12, "nc=unknown dma.engine=128 dma.queue=1 dma.seq=1 dma.tx=2",
+			"dma_doorbell"),
+		START_(0, DMA_ID(3), 13, "nc=unknown dma.engine=128 dma.queue=1 dma.seq=2",
+			"dma_doorbell"),
+		STOP_(0, DMA_ID(2), 14,
+			"nc=unknown dma.engine=128 dma.queue=1 dma.seq=1 result=0 link.id=7",
+			"dma_doorbell"),
+		STOP_(0, DMA_ID(3), 15,
+			"nc=unknown dma.engine=128 dma.queue=1 dma.seq=2 result=-1 errno=ETIMEDOUT",
+			"dma_doorbell"),
+		STOP_(0, DMA_ID(1), 16, "nc=unknown dma.seq=1 dma.bytes=64 result=0", "dma_copy"),
+		STOP_(0, CALL_ID, 20, "nc=unknown request=0xc0284e18 result=0", "MEM_BUF_COPY64"),
+		ROW(PHASE_INSTANT, 0, DMA_ID(4), 30, "nc=unknown dma.engine=5 dma.queue=3 dma.rx=2",
+			"dma_ack"),
+		START_(0, DMA_ID(5), 40, "nc=unknown dma.seq=1", "dma_async"),
+		STOP_(0, DMA_ID(5), 50, "nc=unknown dma.seq=1 result=0", "dma_async"),
+	};
+	struct exported *x = EXPORT(rows);
+
+	REQUIRE(x);
+	CHECK_STR(story(x, "thread 10"), "<10:MEM_BUF_COPY64 <11:dma_copy >16 >20 ");
+	CHECK_STR(story(x, "neuron0 DMA engine 128 queue 1"), "<12:dma_doorbell >14 ");
+	CHECK_STR(story(x, "neuron0 DMA engine 128 queue 1, at once 2"), "<13:dma_doorbell >15 ");
+	CHECK_STR(story(x, "neuron0 DMA engine 5 queue 3"), "!30:acked ");
+	CHECK_STR(story(x, "neuron0 DMA, asynchronous copies"), "<40:dma_async >50 ");
+	CHECK_STR(named(x, "dma_doorbell", 0)->category, "driver");
+	CHECK_STR(named(x, "dma_doorbell", 0)->notes, "dma.seq=u1 dma.tx=u2 ");
+	CHECK_STR(named(x, "dma_copy", 0)->notes, "dma.seq=u1 dma.bytes=u64 nd=u0 ");
+	exported_free(x);
+}
+
+TEST("perfetto: a whole copy that lost its end ends with its call, or where the next begins",
+	"[perfetto]")
+{
+	static const struct row rows[] = {
+		START_(0, CALL_ID, 10, "nc=unknown", "MEM_BUF_COPY64"),
+		START_(0, DMA_ID(1), 11, "nc=unknown", "dma_copy"),
+		START_(0, DMA_ID(2), 12, "nc=unknown", "dma_copy"),
+		STOP_(0, CALL_ID, 20, "nc=unknown request=0xc0284e18 result=0", "MEM_BUF_COPY64"),
+		START_(0, DMA_ID(3), 30, "nc=unknown", "MEM_FREE"),
+		STOP_(0, DMA_ID(3), 40, "nc=unknown", "MEM_FREE"),
+	};
+	struct exported *x = EXPORT(rows);
+
+	REQUIRE(x);
+	CHECK_STR(story(x, "thread 10"),
+		"<10:MEM_BUF_COPY64 <11:dma_copy >12 <12:dma_copy >20 >20 <30:MEM_FREE >40 ");
+	exported_free(x);
+}
+
 TEST("perfetto: engines, DMA queues and the TopSP have tracks below their physical core",
 	"[perfetto]")
 {

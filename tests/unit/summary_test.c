@@ -3,6 +3,7 @@
  * summary_test.c - the summary tells what is in a trace, and no more than that.
  */
 #include "tests/shim/shim.h"
+#include "tests/unit/driver_fixture.h"
 #include "tests/unit/summary_fixture.h"
 
 /* ---- cores --------------------------------------------------------------------------------- */
@@ -292,6 +293,38 @@ TEST("summary: failed driver calls are counted by errno, failed calls by status"
 	CHECK_STR(n->errors[1].name, "EAGAIN");
 	CHECK(sum_says(&s, "failed: 3 EINVAL, 1 EAGAIN"));
 	CHECK(sum_says(&s, "failed: 1 status 1204"));
+	summary_free(&s);
+	fx_free(&fx);
+}
+
+TEST("summary: the driver's DMA path is a table of its own, and no copy is counted twice",
+	"[summary][dma]")
+{
+	struct fixture fx;
+	struct summary s;
+
+	REQUIRE(fx_open(&fx));
+	for (uint32_t i = 0; i < 3; i++) {
+		struct nev_dma d = fx_dma_of(NEV_DMA_STOP, NEV_DMA_DOORBELL, 5, 1200 + 1000 * i);
+
+		fx_doorbell(&fx, NEV_DMA_START, i + 1, 5, 1100 + 1000 * i, 1000 + 1000 * i);
+		d.device = 1;
+		d.engine = 128;
+		d.queue = 0;
+		d.sequence = i + 1;
+		d.result = i ? 0 : -1;
+		fx_dma(&fx, d);
+		fx_copy(&fx, 5, 1000 + 1000 * i, 1900 + 1000 * i, 64);
+	}
+	REQUIRE_EQ(sum(&fx, &s), 0);
+	const struct summary_name *n = sum_name(&s, "dma_doorbell");
+	CHECK_EQ(n->kind, EVENT_DMA);
+	CHECK_EQ(n->durations.n, 3);
+	CHECK_EQ(n->failed, 1);
+	CHECK(sum_says(&s, "DMA by the driver"));
+	CHECK(sum_says(&s, "failed: 1 ETIMEDOUT"));
+	CHECK_EQ(s.copies[SUMMARY_BY_DRIVER][EVENT_TO_DEVICE].n, 3);
+	CHECK_EQ(s.copies[SUMMARY_BY_DRIVER][EVENT_TO_DEVICE].bytes, 3 * 64);
 	summary_free(&s);
 	fx_free(&fx);
 }

@@ -5,11 +5,11 @@
 #            test's directory; it ends by printing `RESULT pass|fail|skip text`
 #   expect   what it must print before that (left out: not compared)
 #   needs    words: fuse module standin standin-<variant>     (left out: nothing)
-#   boot     lines: `cmdline ...`, `memory MB`, `timeout SECONDS`, `kernels NAME...`, `long`
+#   boot     lines: `cmdline ...`, `memory MB`, `timeout SECONDS`, `kernels NAME...`, `long`, `everywhere`
 #   host     bash script that is run here before; $OUT is a directory whose files the guest sees in $T
 # Tests that boot alike run in one boot.  tests/vm/deny: those that are not run on a kernel, with the reason.
 # Usage: BUILD=build tests/vm/run.sh [test...]
-#   VM_KERNELS='6.1 6.12'   only these   VM_TEST_SIZE=short|long   only these   VM_STRICT=1   what is missing is a failure
+#   VM_KERNELS='6.1 6.12'   only these   VM_TEST_SIZE=short|long   only these, see size_of   VM_STRICT=1   what is missing is a failure
 #   NEURON_KO=path          this module in place of the stand-in, on the kernel that it was built for
 # Leaves the consoles in $BUILD/vm/run/.  Ends with `N passed, N failed, N skipped`.
 cd "$(dirname "$0")/../.." || exit 3
@@ -18,8 +18,10 @@ export BUILD LC_ALL=C
 . tests/vm/guest.sh
 passed=0 failed=0 skipped=0
 dir=${VM_DIR:-tests/vm} # where the tests are; another one when this program itself is tested
-run=$BUILD/vm/run
+run=$BUILD/vm/${VM_DIR:+harness-}run
 rm -rf "$run" && mkdir -p "$run" || exit 3
+
+first_kernel=$(awk '!/^#/ { print $1; exit }' tests/vm/kernels)
 
 finish() {
 	echo "$passed passed, $failed failed, $skipped skipped"
@@ -45,7 +47,16 @@ setting() { # test, word, default
 	v=$(sed -n "s/^$2 *//p" "$dir/$1/boot" 2>/dev/null | head -1)
 	echo "${v:-$3}"
 }
-size_of() { if grep -qx long "$dir/$1/boot" 2>/dev/null; then echo long; else echo short; fi; }
+# Short are those without the word `long` on the first kernel, and on the others what has the word `everywhere`.
+size_of() { # test, kernel
+	if grep -qx long "$dir/$1/boot" 2>/dev/null; then
+		echo long
+	elif [ "$2" = "$first_kernel" ] || grep -qx everywhere "$dir/$1/boot" 2>/dev/null; then
+		echo short
+	else
+		echo long
+	fi
+}
 denied() { # test, kernel -> the reason
 	local k t reason
 	while read -r k t reason; do
@@ -152,6 +163,7 @@ tests_on() { # kernel name, kernel directory
 	local -A group=()
 	for t in "${tests[@]}"; do
 		case " $(setting "$t" kernels "$1") " in *" $1 "*) ;; *) continue ;; esac
+		[ -z "${VM_TEST_SIZE:-}" ] || [ "$VM_TEST_SIZE" = "$(size_of "$t" "$1")" ] || continue
 		if why=$(denied "$t" "$1"); then
 			echo "denied: vm: $t on $1 ($why)"
 			continue
@@ -179,7 +191,6 @@ tests_on() { # kernel name, kernel directory
 tests=()
 for t in ${*:-$(all_tests)}; do
 	[ -e "$dir/$t/run" ] || { echo "vm: no test named $t; there are: $(all_tests | tr '\n' ' ')" >&2; exit 2; }
-	[ $# -gt 0 ] || [ "${VM_TEST_SIZE:-$(size_of "$t")}" = "$(size_of "$t")" ] || continue
 	tests+=("$t")
 done
 lacks=$(vm_missing | tr '\n' ' ')
@@ -205,5 +216,14 @@ for k in ${VM_KERNELS:-$(awk '!/^#/ { print $1 }' tests/vm/kernels)}; do
 done
 [ -n "$ran" ] || [ -z "${wanted:-}" ] ||
 	outcome failed "the given module" "every kernel" "$NEURON_KO is for Linux $wanted, which tests/vm/kernels does not have"
+# The tests of this program itself.
+if [ $# = 0 ] && [ -z "${VM_DIR:-}${NEURON_KO:-}" ] && [ "${VM_TEST_SIZE:-long}" = long ]; then
+	if said=$(bash tests/vm/harness.sh); then
+		outcome passed harness "$first_kernel"
+	else
+		outcome failed harness "$first_kernel" "what run.sh says of tests that fail"
+		echo "$said" | sed 's/^/  /'
+	fi
+fi
 [ ! -s "$run/times" ] || sort "$run/times"
 finish

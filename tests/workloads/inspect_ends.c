@@ -76,6 +76,12 @@ static int ends_return(void)
 	return 0;
 }
 
+/* As daemons do, but late. */
+static int ends_humble(void)
+{
+	return setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534);
+}
+
 static int ends_close(void)
 {
 	nrt_close();
@@ -154,6 +160,18 @@ static int ends_in_sessions(void)
 			failed("nrt_inspect_begin", nrt_inspect_begin()))
 			return 1;
 	return 1;
+}
+
+/* By one that comes while a stop makes many events into files, or behind it. */
+static int ends_long_stop(void)
+{
+	for (unsigned i = 0; i < 40; i++) {
+		pause_us = 0;
+		if (!execute_some())
+			return 1;
+	}
+	(void)ends_stop();
+	return ends_idle();
 }
 
 /* By a signal that comes before the stop is over. */
@@ -275,6 +293,7 @@ static const struct {
 } ways[] = {
 	{"return", ends_return, NULL},
 	{"close", ends_close, NULL},
+	{"humble", ends_humble, NULL},
 	{"exit", ends_exit, NULL},
 	{"_exit", ends_at_once, NULL},
 	{"exec", ends_exec, NULL},
@@ -291,6 +310,7 @@ static const struct {
 	{"headless-scheduled", ends_headless_scheduled, NULL},
 	{"told", ends_told, note},
 	{"exit-in-handler", ends_idle, exit_in_handler},
+	{"exit-in-handler-in-stop", ends_long_stop, exit_in_handler},
 	{"_exit-in-handler", ends_working, end_in_handler},
 	{"atexit", ends_atexit, NULL},
 	{"late", ends_late, NULL},

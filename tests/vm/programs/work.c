@@ -4,10 +4,11 @@
  *
  *	work [--expect FILE] LIST [ARGUMENTS]...
  *
- * Lists, run one after the other: basic; dma; user-ring; map; errors; timeout; flood N [short|long]; threads T N;
- * many-devices D.  It checks every result and every byte that comes back itself, and with --expect writes
- * the events that a tracer must see (expect.h).  The devices are those of the stand-in driver; `basic`,
- * `flood` and `threads` also run over a virtual device below $NTRACE_DEVICE_ROOT, and then have no DMA.
+ * Lists, run one after the other: basic; dma; user-ring; map; completions (driver 2.30); errors; timeout;
+ * flood N [short|long]; threads T N; many-devices D.  It checks every result and every byte that comes back
+ * itself, and with --expect writes the events that a tracer must see (expect.h).  The devices are those of
+ * the stand-in driver; `basic`, `flood` and `threads` also run over a virtual device below
+ * $NTRACE_DEVICE_ROOT, and then have no DMA.
  * Exit status: 0 all as it must be, 1 not (said on standard error), 2 usage.
  */
 #include <pthread.h>
@@ -18,7 +19,6 @@
 #include "tests/vm/programs/work_rings.h"
 
 #define MAX_THREADS 8 /* one per core: each has its h2t queue for itself */
-#define PARAMETERS "/sys/module/neuron/parameters/"
 
 /* ---- basic -------------------------------------------------------------------------------- */
 
@@ -238,33 +238,23 @@ static void list_errors(struct expect *x)
 
 /* ---- timeout ------------------------------------------------------------------------------ */
 
-static void set_parameter(const char *name, const char *value)
-{
-	char path[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", name);
-	f = fopen(path, "we");
-	if (!f || fputs(value, f) < 0 || fclose(f))
-		fail(path, -errno, 0);
-}
-
 static void list_timeout(struct expect *x)
 {
 	struct handle h = open_device(x, 0, false);
 	struct chunk c[2] = {
 		allocate(x, &h, KIB(64), 2, false), allocate(x, &h, KIB(64), 2, false)};
 	uint8_t *buffer = pages(KIB(64));
+	const int timeout = timed_out(x);
 	uint32_t first;
 
 	set_parameter("timeout_ms", "50");
 	set_parameter("never", "1");
-	buffer_copy(x, &h, &c[0], buffer, 4096, true, -1);
-	copy(x, &h, &c[0], &c[1], KIB(64), -1);
-	fill(x, &h, &c[0], 1, KIB(64), -1);
-	zero_copy(x, &h, &c[0], buffer, KIB(64), true, -1);
-	first = copy_async(x, &h, &c[0], &c[1], KIB(4), NEURON_WAIT_NONE, -1);
-	wait_async(x, &h, &c[0], &c[1], first, -1);
+	buffer_copy(x, &h, &c[0], buffer, 4096, true, timeout);
+	copy(x, &h, &c[0], &c[1], KIB(64), timeout);
+	fill(x, &h, &c[0], 1, KIB(64), timeout);
+	zero_copy(x, &h, &c[0], buffer, KIB(64), true, timeout);
+	first = copy_async(x, &h, &c[0], &c[1], KIB(4), NEURON_WAIT_NONE, timeout);
+	wait_async(x, &h, &c[0], &c[1], first, timeout);
 	set_parameter("never", "0");
 	set_parameter("timeout_ms", "10000");
 	copy(x, &h, &c[0], &c[1], KIB(64), 0);
@@ -336,7 +326,7 @@ static void prepare_worker(struct worker *w, const struct expect *x, const struc
 	unsigned index, unsigned long n)
 {
 	snprintf(w->name, sizeof(w->name), "thread%u", index);
-	w->x = (struct expect){.thread = w->name, .dma = x->dma};
+	w->x = (struct expect){.thread = w->name, .dma = x->dma, .is_230 = x->is_230};
 	if (x->out)
 		w->x.out = open_memstream(&w->text, &w->text_size);
 	w->h = h;
@@ -392,10 +382,9 @@ static struct expect main_thread = {.thread = "main"};
 
 static int usage(void)
 {
-	fprintf(stderr,
-		"usage: work [--expect FILE] LIST...\n"
-		"lists: basic, dma, user-ring, map, errors, timeout, flood N [short|long],\n"
-		"       threads T N, many-devices D\n");
+	fprintf(stderr, "usage: work [--expect FILE] LIST...\n"
+			"lists: basic, dma, user-ring, map, completions, errors, timeout,\n"
+			"       flood N [short|long], threads T N, many-devices D\n");
 	return 2;
 }
 
@@ -417,9 +406,23 @@ static const struct {
 	{"dma", list_dma},
 	{"user-ring", list_user_ring},
 	{"map", list_map},
+	{"completions", list_completions},
 	{"errors", list_errors},
 	{"timeout", list_timeout},
 };
+
+static bool driver_is_230(void)
+{
+	FILE *f = fopen("/sys/module/neuron/version", "re");
+	char version[32] = "";
+
+	if (!f)
+		return false;
+	if (!fgets(version, sizeof(version), f))
+		version[0] = 0;
+	fclose(f);
+	return !strncmp(version, "2.30.", 5);
+}
 
 /* argv[0] is a list's name.  Returns how many words it took, 0: there is no such list. */
 static int run(struct expect *x, char **argv)
@@ -461,6 +464,7 @@ int main(int argc, char **argv)
 	if (argc <= at)
 		return usage();
 	main_thread.dma = !getenv("NTRACE_DEVICE_ROOT");
+	main_thread.is_230 = main_thread.dma && driver_is_230();
 	for (; at < argc; at += words) {
 		words = run(&main_thread, argv + at);
 		if (!words)

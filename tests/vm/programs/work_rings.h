@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work_rings.h - the lists `user-ring` and `map` of work.c: rings and queues that the program itself follows. */
+/* work_rings.h - the lists `user-ring`, `map` and `completions` of work.c: rings and queues that the program follows. */
 #ifndef NTRACE_VM_WORK_RINGS_H
 #define NTRACE_VM_WORK_RINGS_H
 
@@ -186,6 +186,89 @@ static void list_map(struct expect *x)
 		fail("mmap of a notification queue", -errno, 0);
 	memset(queue, 1, KIB(16));
 	munmap(queue, KIB(16));
+	close_device(x, &h, NULL);
+}
+
+/* ---- completions: asynchronous requests of driver 2.30 ------------------------------------ */
+
+#define CQ_CORE 5u /* engine 130, queue 1 */
+#define CQ_BYTES 28672u
+
+struct completion_queue {
+	uint32_t capacity, head, tail, pad;
+	struct {
+		uint64_t sequence_num;
+		int64_t compl_ret;
+		uint64_t context;
+	} entries[1024];
+};
+
+static volatile struct completion_queue *map_completions(struct expect *x, const struct handle *h)
+{
+	struct neuron_h2t_compl_queues a = {.nc_id = CQ_CORE, .qid_bitmap = 1u << CQ_CORE % 2};
+	void *p;
+
+	SIMPLE(x, h, GET_ASYNC_H2T_DMA_COMPL_QUEUES, &a, 0);
+	must("size of the queue", a.queues[1].mmap_size, sizeof(struct completion_queue));
+	expect_file(x, "mmap", h, CQ_BYTES);
+	p = mmap(NULL, CQ_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, h->fd,
+		(off_t)a.queues[1].mmap_offset);
+	if (p == MAP_FAILED)
+		fail("mmap of a completion queue", -errno, 0);
+	return p;
+}
+
+/* Until the next entry is there, which says this. */
+static void wait_completion(volatile struct completion_queue *q, uint64_t sequence, int64_t result)
+{
+	uint32_t at = q->head % q->capacity;
+
+	while (q->tail == q->head)
+		usleep(100);
+	__sync_synchronize();
+	must("sequence number", (int64_t)q->entries[at].sequence_num, (int64_t)sequence);
+	must("result of the request", q->entries[at].compl_ret, result);
+	q->head++;
+}
+
+static void copy_sequence(struct expect *x, const struct handle *h, const struct chunk *src,
+	const struct chunk *dst, uint64_t size, uint64_t sequence)
+{
+	struct neuron_mem_copy64 a = {.src_mem_handle = src->handle,
+		.dst_mem_handle = dst->handle,
+		.size = size,
+		.sequence_num = sequence};
+
+	expect_request(x, chunk_event(h, "MEM_COPY64", src, size), 0);
+	expect_transfer(x, h->device, src->nc, size, 0);
+	must("MEM_COPY64", request(h, NEURON_IOCTL_MEM_COPY64, &a), 0);
+}
+
+static void list_completions(struct expect *x)
+{
+	struct handle h = open_device(x, 0, false);
+	struct chunk c[2] = {
+		allocate(x, &h, MIB(1), CQ_CORE, false), allocate(x, &h, MIB(1), CQ_CORE, false)};
+	volatile struct completion_queue *q = map_completions(x, &h);
+	uint8_t *out = pages(MIB(1)), *back = pages(MIB(1));
+
+	put_pattern(out, MIB(1), 5);
+	zero_copy_230(x, &h, &c[0], out, MIB(1), true, 71, 0);
+	wait_completion(q, 71, 0);
+	copy_sequence(x, &h, &c[0], &c[1], MIB(1), 72);
+	wait_completion(q, 72, 0);
+	zero_copy_230(x, &h, &c[1], back, MIB(1), false, 73, 0);
+	wait_completion(q, 73, 0);
+	same("copied by the driver's thread", back, out, MIB(1));
+	set_parameter("timeout_ms", "50");
+	set_parameter("never", "1");
+	zero_copy_230(x, &h, &c[0], out, KIB(64), true, 74, -ETIMEDOUT);
+	wait_completion(q, 74, -ETIMEDOUT);
+	set_parameter("never", "0");
+	set_parameter("timeout_ms", "10000");
+	munmap((void *)q, CQ_BYTES);
+	release(x, &h, &c[0]);
+	release(x, &h, &c[1]);
 	close_device(x, &h, NULL);
 }
 

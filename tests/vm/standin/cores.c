@@ -222,8 +222,7 @@ void nr_destroy(struct neuron_device *nd)
 /* One chunk per (core or TopSP, type, engine); a second request gets the same one, whatever size it
  * asks for, unless it insists.  The old one may be mapped: it stays until the module goes. */
 static int nq_chunk(struct neuron_device *nd, struct mem_chunk **slot, u8 nc_id, u32 size,
-	u32 on_host, u32 channel, u32 region, bool force, struct mem_chunk **nq_mc,
-	u64 *mmap_offset)
+	u32 on_host, HBM_PARAMETERS, bool force, struct mem_chunk **nq_mc, u64 *mmap_offset)
 {
 	enum mem_location location = on_host ? MEM_LOC_HOST : MEM_LOC_DEVICE;
 	struct mem_chunk *fresh = NULL;
@@ -231,8 +230,10 @@ static int nq_chunk(struct neuron_device *nd, struct mem_chunk **slot, u8 nc_id,
 
 	mutex_lock(&nd->nq_lock);
 	if (!*slot || force) {
-		r = mc_alloc_align(nd, MC_LIFESPAN_DEVICE, size, 0, location, channel, region,
-			nc_id, 0, &fresh);
+		r = mc_alloc_align(nd, MC_LIFESPAN_DEVICE, size, 0, location, HBM_GIVEN, nc_id,
+			on_host ? NEURON_MEMALLOC_TYPE_NOTIFICATION_HOST
+				: NEURON_MEMALLOC_TYPE_NOTIFICATION_DEVICE,
+			&fresh);
 		if (r == 0 && *slot && (*slot)->mc_handle)
 			nmch_take(nd, (*slot)->mc_handle);
 		if (r == 0)
@@ -247,26 +248,26 @@ static int nq_chunk(struct neuron_device *nd, struct mem_chunk **slot, u8 nc_id,
 }
 
 int KEPT nnq_init(struct neuron_device *nd, u8 nc_id, u8 eng_index, u32 nq_type, u32 size,
-	u32 on_host, u32 dram_channel, u32 dram_region, bool force_alloc_mem,
-	struct mem_chunk **nq_mc, u64 *mmap_offset)
+	u32 on_host, HBM_PARAMETERS, bool force_alloc_mem, struct mem_chunk **nq_mc,
+	u64 *mmap_offset)
 {
 	int r = -EINVAL;
 
 	count_call(nd, FN_nnq_init, size);
 	if (nc_id < MAX_NC_PER_DEVICE && eng_index < 16 && nq_type < 6 && is_power_of_2(size))
 		r = nq_chunk(nd, &nd->nq_mc[nc_id][nq_type * 16 + eng_index], nc_id, size, on_host,
-			dram_channel, dram_region, force_alloc_mem, nq_mc, mmap_offset);
+			HBM_GIVEN, force_alloc_mem, nq_mc, mmap_offset);
 	return count_result(nd, FN_nnq_init, r);
 }
 
 int KEPT ts_nq_init(struct neuron_device *nd, u8 ts_id, u8 eng_index, u32 nq_type, u32 size,
-	u32 on_host, u32 dram_channel, u32 dram_region, bool force_alloc_mem,
-	struct mem_chunk **nq_mc, u64 *mmap_offset)
+	u32 on_host, HBM_PARAMETERS, bool force_alloc_mem, struct mem_chunk **nq_mc,
+	u64 *mmap_offset)
 {
 	if (ts_id >= 16 || eng_index >= 16 || nq_type >= 6 || !is_power_of_2(size))
 		return -EINVAL;
 	return nq_chunk(nd, &nd->ts_nq_mc[ts_id][nq_type * 16 + eng_index], 0, size, on_host,
-		dram_channel, dram_region, force_alloc_mem, nq_mc, mmap_offset);
+		HBM_GIVEN, force_alloc_mem, nq_mc, mmap_offset);
 }
 
 void nnq_destroy_all(struct neuron_device *nd)

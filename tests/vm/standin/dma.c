@@ -41,7 +41,8 @@ static dma_addr_t marker_address(const struct ndma_ring *ring, const void *ptr)
 }
 
 /* The marker: its first word is copied into its second. */
-int KEPT ndma_memcpy_add_completion_desc(struct ndma_eng *eng, struct ndma_ring *ring, void *buffer)
+int KEPT ndma_memcpy_add_completion_desc(
+	struct ndma_eng *eng, struct ndma_ring *ring, void *buffer BARRIER_PARAMETER)
 {
 	u32 *marker = buffer;
 	dma_addr_t at = marker_address(ring, marker);
@@ -67,7 +68,7 @@ int KEPT ndma_memcpy_wait_for_completion(struct ndma_eng *eng, struct ndma_ring 
 		hw_cancel(nd, eng->eng_id, ring->qid);
 	WRITE_ONCE(marker[1], 0);
 	udma_cdesc_ack(&eng->udma, ring->qid, count);
-	return count_result(nd, FN_ndma_memcpy_wait_for_completion, done ? 0 : -1);
+	return count_result(nd, FN_ndma_memcpy_wait_for_completion, done ? 0 : WAIT_TIMED_OUT);
 }
 
 /* ---- one transfer ------------------------------------------------------------------------- */
@@ -96,7 +97,8 @@ static int KEPT ndma_memcpy_chunks(
 			last ? UDMA_M2M_BARRIER_DMB : UDMA_M2M_BARRIER_NONE, false);
 	}
 	if (r == 0)
-		r = ndma_memcpy_add_completion_desc(eng, ring, ctx->completion_ptr);
+		r = ndma_memcpy_add_completion_desc(
+			eng, ring, ctx->completion_ptr BARRIER_ARGUMENT);
 	if (r == 0)
 		r = udma_m2m_copy_start(&eng->udma, ring->qid, pairs + 1, pairs + 1);
 	if (r == 0) {
@@ -180,7 +182,7 @@ static int KEPT ndma_memcpy_offset_move(struct neuron_device *nd, u32 nc_id, dma
 	count_call(nd, FN_ndma_memcpy_offset_move, size);
 	if (is_async(pwait_handle))
 		previous = &ring->h2t_dma_ctx[pwait_handle];
-	mutex_lock(&eng->h2t_ring_lock);
+	mutex_lock(h2t_lock(eng, ring));
 	if (!ring->h2t_completion_mc || ctx->inuse) {
 		r = ring->h2t_completion_mc ? -EBUSY : -ENODEV;
 	} else {
@@ -192,7 +194,7 @@ static int KEPT ndma_memcpy_offset_move(struct neuron_device *nd, u32 nc_id, dma
 		ctx->size = ctx->remaining = size;
 		r = is_async(wait_handle) ? run_async(ctx, previous) : run_sync(ctx);
 	}
-	mutex_unlock(&eng->h2t_ring_lock);
+	mutex_unlock(h2t_lock(eng, ring));
 	return count_result(nd, FN_ndma_memcpy_offset_move, r);
 }
 
@@ -242,18 +244,19 @@ int KEPT ndma_memcpy_mc_wait(
 {
 	u32 nc_id = ndma_mc_pair_to_nc(src_mc, dst_mc);
 	struct ndma_eng *eng = ndma_h2t_engine(nd, nc_id);
+	struct ndma_ring *ring = ndma_h2t_ring(nd, nc_id);
 	struct ndma_h2t_dma_context *ctx;
 	int r = -EINVAL;
 
 	count_call(nd, FN_ndma_memcpy_mc_wait, 0);
 	if (is_async(handle)) {
-		mutex_lock(&eng->h2t_ring_lock);
-		ctx = &ndma_h2t_ring(nd, nc_id)->h2t_dma_ctx[handle];
+		mutex_lock(h2t_lock(eng, ring));
+		ctx = &ring->h2t_dma_ctx[handle];
 		if (ctx->inuse) {
 			r = finish(ctx, true);
 			ctx->inuse = false;
 		}
-		mutex_unlock(&eng->h2t_ring_lock);
+		mutex_unlock(h2t_lock(eng, ring));
 	}
 	return count_result(nd, FN_ndma_memcpy_mc_wait, r);
 }

@@ -12,6 +12,9 @@
  * udma.c descriptors and doorbells; dma.c copies; zero_copy.c; queues.c rings; cores.c marks, resets and
  * notification queues; hardware.c the device; counts.c what ran how often.
  *
+ * With STANDIN_230 it has the shape of driver 2.30.2 where the two differ: arguments and members below, and
+ * zero_copy_230.c and requests_230.c in the place of zero_copy.c.
+ *
  * Locks, outer first: ncdev_lock, h2t_ring_lock, engine lock, mpset.lock, hw.lock.  mpset.lock and
  * hw.lock are never held while a copy is waited for.
  */
@@ -41,6 +44,30 @@
 #define DMA_MARKER 0xabcdef01u
 #define HOST_BIT (1ull << 46) /* in a device address: host memory */
 
+/* What changed between the shapes. */
+#ifdef STANDIN_230
+#define mempool_set neuron_mempool_set
+#define HBM_PARAMETERS u32 hbm_index
+#define HBM_GIVEN hbm_index
+#define HBM_ARGUMENTS(channel, region) (channel)
+#define PORT_PARAMETER
+#define PORT_ARGUMENT(port)
+#define PORT_TRACED(port)
+#define BARRIER_PARAMETER , int barrier_type
+#define BARRIER_ARGUMENT , UDMA_M2M_BARRIER_NONE
+#define WAIT_TIMED_OUT (-ETIMEDOUT)
+#else
+#define HBM_PARAMETERS u32 channel, u32 region
+#define HBM_GIVEN channel, region
+#define HBM_ARGUMENTS(channel, region) (channel), (region)
+#define PORT_PARAMETER u32 port,
+#define PORT_ARGUMENT(port) (port),
+#define PORT_TRACED(port) , (port)
+#define BARRIER_PARAMETER
+#define BARRIER_ARGUMENT
+#define WAIT_TIMED_OUT (-1)
+#endif
+
 /* A function that tracers hook stays one function under its own name. */
 #define KEPT noinline __attribute__((noipa))
 /* In the variant `clones`, what a compiler may do to the name of a static function. */
@@ -65,6 +92,13 @@ enum mc_lifespan {
 	MC_LIFESPAN_ALL_PROCESS,
 	MC_LIFESPAN_DEVICE,
 };
+/* What memory is for; more of them come from user space. */
+enum {
+	NEURON_MEMALLOC_TYPE_NCDEV_HOST = 5,
+	NEURON_MEMALLOC_TYPE_NOTIFICATION_HOST = 6,
+	NEURON_MEMALLOC_TYPE_NOTIFICATION_DEVICE = 16,
+	NEURON_MEMALLOC_TYPE_DMA_RINGS_HOST = 17,
+};
 typedef u32 mem_alloc_category_t;
 typedef u64 neuron_mc_handle_t;
 
@@ -85,8 +119,12 @@ struct mem_chunk {
 	void *va;
 	u64 size;
 	struct mempool_set *mpset;
+#ifdef STANDIN_230
+	u32 hbm_index;
+#else
 	u32 dram_channel;
 	u32 dram_region;
+#endif
 	u32 nc_id;
 	mem_alloc_category_t alloc_type;
 	enum mem_location mem_location;
@@ -176,7 +214,37 @@ struct ndma_h2t_dma_context {
 	void *completion_ptr;
 };
 
+#ifdef STANDIN_230
+struct ndma_h2t_zcdma_context;
+
+/* Contexts of zero copies of a ring, oldest first. */
+struct ndma_ctx_queue {
+	struct ndma_h2t_zcdma_context *entries;
+	u32 capacity_mask;
+	u32 head; /* free running, as the others */
+	u32 tail;
+	u32 first_pinned_unsubmitted;
+	u32 first_unpinned;
+	u64 nr_pinned_pages;
+};
+
+/* Where user space reads what has become of asynchronous requests. */
+struct ndma_h2d_compl_queue {
+	u32 capacity_mask;
+	u32 tail;
+	struct mem_chunk *mc;
+	void *compl_queue_shared;
+};
+#endif
+
 struct ndma_ring {
+#ifdef STANDIN_230
+	struct mutex h2t_ring_lock;
+	struct ndma_ctx_queue dma_ctx_queue;
+	struct ndma_h2d_compl_queue dma_compl_queue;
+	u32 h2t_nc_id;
+	bool h2t_allocated;
+#endif
 	struct mem_chunk *tx_mc;
 	struct mem_chunk *rx_mc;
 	struct mem_chunk *rxc_mc;
@@ -191,7 +259,9 @@ struct ndma_ring {
 	bool has_compl;
 	u32 dram_channel;
 };
-#define H2T_MARKERS 5 /* one per context and two for zero copy */
+#define ZC_MARKER 3 /* first of those of zero copies */
+#define ZC_SLOTS 16
+#define H2T_MARKERS (ZC_MARKER + ZC_SLOTS)
 
 struct ndma_queue {
 	u32 eng_id;
@@ -205,10 +275,22 @@ struct ndma_eng {
 	u32 eng_id;
 	bool used_for_h2t;
 	struct mutex lock;
+#ifndef STANDIN_230
 	struct mutex h2t_ring_lock;
+#endif
 	struct ndma_queue queues[DMA_MAX_Q_MAX];
 	struct udma udma;
 };
+
+/* The lock of copies on the driver's ring. */
+static inline struct mutex *h2t_lock(struct ndma_eng *eng, struct ndma_ring *ring)
+{
+#ifdef STANDIN_230
+	return &ring->h2t_ring_lock;
+#else
+	return &eng->h2t_ring_lock;
+#endif
+}
 
 /* ---- the device --------------------------------------------------------------------------- */
 
@@ -256,6 +338,15 @@ struct neuron_reset {
 	u32 next_id;
 };
 
+#ifdef STANDIN_230
+struct ndma_h2d_dma_cmpltn_thread {
+	struct task_struct *thread; /* made for the first asynchronous request */
+	wait_queue_head_t wait_queue;
+	atomic64_t nonempty_ctxq_bitmap; /* (engine - 128) * 16 + queue */
+	bool stop;
+};
+#endif
+
 struct neuron_counts;
 
 struct ncdev {
@@ -289,6 +380,9 @@ struct neuron_device {
 	u32 events[MAX_NC_PER_DEVICE][256];
 	struct neuron_counts *counts;
 	struct standin_hw *hw;
+#ifdef STANDIN_230
+	struct ndma_h2d_dma_cmpltn_thread dma_cmpltn_thread;
+#endif
 	struct ndma_eng ndma_engine[NUM_DMA_ENG_PER_DEVICE];
 };
 
@@ -330,8 +424,8 @@ struct neuron_attached_process *npid_of_caller(struct neuron_device *nd);
 void mpset_init(struct neuron_device *nd);
 void mpset_destroy(struct neuron_device *nd);
 int mc_alloc_align(struct neuron_device *nd, enum mc_lifespan lifespan, u64 size, u64 align,
-	enum mem_location location, u32 channel, u32 region, u32 nc_id,
-	mem_alloc_category_t mem_type, struct mem_chunk **result);
+	enum mem_location location, HBM_PARAMETERS, u32 nc_id, mem_alloc_category_t mem_type,
+	struct mem_chunk **result);
 /* Drops one reference; the last one frees.  *mcp becomes NULL. */
 void mc_free(struct mem_chunk **mcp);
 /* Frees what the process has not freed itself. */
@@ -378,7 +472,8 @@ u32 reg_read32(const u32 *address);
 struct ndma_eng *ndma_h2t_engine(struct neuron_device *nd, u32 nc_id);
 struct ndma_ring *ndma_h2t_ring(struct neuron_device *nd, u32 nc_id);
 u32 ndma_mc_pair_to_nc(const struct mem_chunk *src_mc, const struct mem_chunk *dst_mc);
-int ndma_memcpy_add_completion_desc(struct ndma_eng *eng, struct ndma_ring *ring, void *buffer);
+int ndma_memcpy_add_completion_desc(
+	struct ndma_eng *eng, struct ndma_ring *ring, void *buffer BARRIER_PARAMETER);
 int ndma_memcpy_wait_for_completion(struct ndma_eng *eng, struct ndma_ring *ring, u32 count,
 	void *ptr, bool async, bool is_intra_device_dma);
 int ndma_memcpy(struct neuron_device *nd, u32 nc_id, dma_addr_t src, dma_addr_t dst, u64 size);
@@ -396,6 +491,26 @@ int ndma_memcpy_buf_from_mc(struct neuron_device *nd, void *buffer, u64 buffer_o
 int ndma_memset(struct neuron_device *nd, struct mem_chunk *mc, u64 offset, u32 value, u64 size);
 int ndma_memcpy_dma_copy_descriptors(struct neuron_device *nd, void *buffer, u64 buffer_offset,
 	struct mem_chunk *dst_mc, u64 dst_offset, u64 size, u32 queue_type);
+#ifdef STANDIN_230
+struct nrt_tensor_batch_op {
+	u64 offset;
+	u64 size;
+	void *buffer;
+};
+typedef struct nrt_tensor_batch_op nrt_tensor_batch_op_t;
+
+/* sequence_num 0: returns when all is done.  Otherwise when it is queued; the completion queue tells. */
+int ndma_zerocopy_submit(struct neuron_device *nd, u32 nc_id, const nrt_tensor_batch_op_t *ops,
+	u32 num_ops, dma_addr_t dev_base, int qid, bool direction, u64 sequence_num, void *context);
+/* Something that is done already gets its entry in the completion queue, in its turn. */
+int ndma_zerocopy_submit_completed(struct neuron_device *nd, u32 nc_id, int qid, u64 sequence_num,
+	s64 compl_ret, void *context);
+int ndma_zerocopy_ring_init(struct ndma_eng *eng, struct ndma_ring *ring);
+void ndma_zerocopy_ring_free(struct ndma_ring *ring);
+void ndma_h2d_init_cmpltn_thread(struct neuron_device *nd);
+int ndma_h2d_create_cmpltn_thread(struct neuron_device *nd);
+void ndma_h2d_stop_cmpltn_thread(struct neuron_device *nd);
+#endif
 int ndma_memcpy_zero_copy_mc(struct neuron_device *nd, void *host_addr, struct mem_chunk *mc,
 	u64 dev_offset, u64 size, bool direction);
 
@@ -408,7 +523,7 @@ int ndmar_init_ncs(struct neuron_device *nd, u32 nc_map);
 int ndmar_h2t_ring_init(struct ndma_eng *eng, u32 qid);
 int ndmar_queue_init(struct neuron_device *nd, u32 eng_id, u32 qid, u32 tx_desc_count,
 	u32 rx_desc_count, struct mem_chunk *tx_mc, struct mem_chunk *rx_mc,
-	struct mem_chunk *rxc_mc, u32 port, bool allocatable);
+	struct mem_chunk *rxc_mc, PORT_PARAMETER bool allocatable);
 int ndmar_queue_copy_start(
 	struct neuron_device *nd, u32 eng_id, u32 qid, u32 tx_desc_count, u32 rx_desc_count);
 int ndmar_ack_completed(struct neuron_device *nd, u32 eng_id, u32 qid, u32 count);
@@ -427,11 +542,9 @@ int ncrwl_nc_range_mark(struct neuron_device *nd, u32 nc_count, u32 start, u32 e
 void ncrwl_nc_range_unmark(struct neuron_device *nd, const u64 *bitmap);
 void ncrwl_release_all(pid_t pid);
 int nnq_init(struct neuron_device *nd, u8 nc_id, u8 eng_index, u32 nq_type, u32 size, u32 on_host,
-	u32 dram_channel, u32 dram_region, bool force_alloc_mem, struct mem_chunk **nq_mc,
-	u64 *mmap_offset);
+	HBM_PARAMETERS, bool force_alloc_mem, struct mem_chunk **nq_mc, u64 *mmap_offset);
 int ts_nq_init(struct neuron_device *nd, u8 ts_id, u8 eng_index, u32 nq_type, u32 size, u32 on_host,
-	u32 dram_channel, u32 dram_region, bool force_alloc_mem, struct mem_chunk **nq_mc,
-	u64 *mmap_offset);
+	HBM_PARAMETERS, bool force_alloc_mem, struct mem_chunk **nq_mc, u64 *mmap_offset);
 void nnq_destroy_all(struct neuron_device *nd);
 int fw_io_post_metric(struct neuron_device *nd, const u32 *data, u32 size);
 

@@ -34,12 +34,12 @@ MODULE_PARM_DESC(nmetric_log_posts, "with bit 1, metrics that are posted appear 
 
 static int alloc_buffers(struct neuron_device *nd)
 {
-	int r = mc_alloc_align(nd, MC_LIFESPAN_DEVICE, PAGE_SIZE, 0, MEM_LOC_HOST, 0, 0, 0, 0,
-		&nd->ndma_q_dummy_mc);
+	int r = mc_alloc_align(nd, MC_LIFESPAN_DEVICE, PAGE_SIZE, 0, MEM_LOC_HOST,
+		HBM_ARGUMENTS(0, 0), 0, NEURON_MEMALLOC_TYPE_NCDEV_HOST, &nd->ndma_q_dummy_mc);
 
 	if (r == 0)
-		r = mc_alloc_align(nd, MC_LIFESPAN_DEVICE, DMA_SLICE, 0, MEM_LOC_HOST, 0, 0, 0, 0,
-			&nd->memset_mc);
+		r = mc_alloc_align(nd, MC_LIFESPAN_DEVICE, DMA_SLICE, 0, MEM_LOC_HOST,
+			HBM_ARGUMENTS(0, 0), 0, NEURON_MEMALLOC_TYPE_NCDEV_HOST, &nd->memset_mc);
 	nd->npdev.bar0 = vzalloc(BAR0_BYTES);
 	nd->npdev.bar0_pa = BAR0_BASE;
 	nd->npdev.bar0_size = BAR0_BYTES;
@@ -50,6 +50,9 @@ static int alloc_buffers(struct neuron_device *nd)
 static void destroy(struct neuron_device *nd)
 {
 	nr_destroy(nd);
+#ifdef STANDIN_230
+	ndma_h2d_stop_cmpltn_thread(nd);
+#endif
 	hw_stop(nd);
 	ndmar_close(nd);
 	nnq_destroy_all(nd);
@@ -73,6 +76,9 @@ static struct neuron_device *create(int index)
 	mutex_init(&nd->nq_lock);
 	mpset_init(nd);
 	ndmar_preinit(nd);
+#ifdef STANDIN_230
+	ndma_h2d_init_cmpltn_thread(nd);
+#endif
 	r = counts_attach(nd);
 	if (r) {
 		vfree(nd);

@@ -65,7 +65,11 @@ static int host_pages(struct mem_chunk *mc)
 
 static int device_pages(struct mempool_set *mpset, struct mem_chunk *mc, u64 align)
 {
+#ifdef STANDIN_230
+	u64 *next = &mpset->next_pa[mc->hbm_index];
+#else
 	u64 *next = &mpset->next_pa[mc->dram_channel];
+#endif
 
 	if (mpset->device_mem_size + mc->size > (u64)hbm_mb << 20)
 		return -ENOMEM;
@@ -92,9 +96,12 @@ static int make_chunk(struct mempool_set *mpset, struct mem_chunk *mc, u64 align
 }
 
 int KEPT mc_alloc_align(struct neuron_device *nd, enum mc_lifespan lifespan, u64 size, u64 align,
-	enum mem_location location, u32 channel, u32 region, u32 nc_id,
-	mem_alloc_category_t mem_type, struct mem_chunk **result)
+	enum mem_location location, HBM_PARAMETERS, u32 nc_id, mem_alloc_category_t mem_type,
+	struct mem_chunk **result)
 {
+#ifdef STANDIN_230
+	u32 channel = hbm_index;
+#endif
 	struct mem_chunk *mc;
 	int r = -EINVAL;
 
@@ -109,8 +116,12 @@ int KEPT mc_alloc_align(struct neuron_device *nd, enum mc_lifespan lifespan, u64
 	mc->magic = MC_MAGIC;
 	mc->size = size;
 	mc->mpset = &nd->mpset;
+#ifdef STANDIN_230
+	mc->hbm_index = channel;
+#else
 	mc->dram_channel = channel;
 	mc->dram_region = region;
+#endif
 	mc->nc_id = nc_id;
 	mc->alloc_type = mem_type;
 	mc->mem_location = location;

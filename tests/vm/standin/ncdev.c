@@ -143,6 +143,9 @@ static const struct request *const tables[] = {
 	requests_core,
 	requests_memory,
 	requests_queue,
+#ifdef STANDIN_230
+	requests_230,
+#endif
 };
 
 static const struct request *find_request(unsigned int cmd)

@@ -21,11 +21,16 @@ void ndmar_preinit(struct neuron_device *nd)
 		eng->nd = nd;
 		eng->eng_id = e;
 		mutex_init(&eng->lock);
+#ifndef STANDIN_230
 		mutex_init(&eng->h2t_ring_lock);
+#endif
 		eng->used_for_h2t = e >= H2T_ENGINE;
 		for (u32 q = 0; q < DMA_MAX_Q_MAX; q++) {
 			eng->queues[q].eng_id = e;
 			eng->queues[q].qid = eng->queues[q].ring_info.qid = q;
+#ifdef STANDIN_230
+			mutex_init(&eng->queues[q].ring_info.h2t_ring_lock);
+#endif
 		}
 	}
 }
@@ -109,7 +114,7 @@ static void install(
 
 int KEPT ndmar_queue_init(struct neuron_device *nd, u32 eng_id, u32 qid, u32 tx_desc_count,
 	u32 rx_desc_count, struct mem_chunk *tx_mc, struct mem_chunk *rx_mc,
-	struct mem_chunk *rxc_mc, u32 port, bool allocatable)
+	struct mem_chunk *rxc_mc, PORT_PARAMETER bool allocatable)
 {
 	struct ndma_eng *eng = engine_at(nd, eng_id, qid);
 	struct udma_ring_ptr ring[2];
@@ -117,8 +122,8 @@ int KEPT ndmar_queue_init(struct neuron_device *nd, u32 eng_id, u32 qid, u32 tx_
 	int r;
 
 	count_call(nd, FN_ndmar_queue_init, 0);
-	trace_dma_queue_init(
-		nd, eng_id, qid, tx_desc_count, rx_desc_count, tx_mc, rx_mc, rxc_mc, port);
+	trace_dma_queue_init(nd, eng_id, qid, tx_desc_count, rx_desc_count, tx_mc, rx_mc,
+		rxc_mc PORT_TRACED(port));
 	r = eng ? ring_of(tx_mc, tx_desc_count, &ring[UDMA_TX], &size[UDMA_TX]) : -EINVAL;
 	if (r == 0)
 		r = ring_of(rx_mc, rx_desc_count, &ring[UDMA_RX], &size[UDMA_RX]);
@@ -138,8 +143,8 @@ int KEPT ndmar_queue_init(struct neuron_device *nd, u32 eng_id, u32 qid, u32 tx_
 static int h2t_memory(struct ndma_eng *eng, struct mem_chunk **where, u64 size)
 {
 	return *where ? 0
-		      : mc_alloc_align(eng->nd, MC_LIFESPAN_DEVICE, size, 0, MEM_LOC_HOST, 0, 0, 0,
-				0, where);
+		      : mc_alloc_align(eng->nd, MC_LIFESPAN_DEVICE, size, 0, MEM_LOC_HOST,
+				HBM_ARGUMENTS(0, 0), 0, NEURON_MEMALLOC_TYPE_DMA_RINGS_HOST, where);
 }
 
 int KEPT ndmar_h2t_ring_init(struct ndma_eng *eng, u32 qid)
@@ -149,7 +154,7 @@ int KEPT ndmar_h2t_ring_init(struct ndma_eng *eng, u32 qid)
 	const u64 bytes = H2T_DESCRIPTORS * sizeof(union udma_desc);
 	int r;
 
-	mutex_lock(&eng->h2t_ring_lock);
+	mutex_lock(h2t_lock(eng, ring));
 	r = h2t_memory(eng, &tx, bytes);
 	if (r == 0)
 		r = h2t_memory(eng, &rx, bytes);
@@ -157,7 +162,11 @@ int KEPT ndmar_h2t_ring_init(struct ndma_eng *eng, u32 qid)
 		r = h2t_memory(eng, &ring->h2t_completion_mc, H2T_MARKERS * 2 * sizeof(u32));
 	if (r == 0)
 		r = ndmar_queue_init(eng->nd, eng->eng_id, qid, H2T_DESCRIPTORS, H2T_DESCRIPTORS,
-			tx, rx, NULL, 0, false);
+			tx, rx, NULL, PORT_ARGUMENT(0) false);
+#ifdef STANDIN_230
+	if (r == 0)
+		r = ndma_zerocopy_ring_init(eng, ring);
+#endif
 	if (r == 0) {
 		ring->h2t_completion.ptr = ring->h2t_completion_mc->va;
 		ring->h2t_completion.addr = ndma_mc_to_pa(ring->h2t_completion_mc);
@@ -165,7 +174,7 @@ int KEPT ndmar_h2t_ring_init(struct ndma_eng *eng, u32 qid)
 	}
 	mc_free(&tx); /* the ring has its own reference */
 	mc_free(&rx);
-	mutex_unlock(&eng->h2t_ring_lock);
+	mutex_unlock(h2t_lock(eng, ring));
 	return r;
 }
 
@@ -243,7 +252,8 @@ void KEPT ndmar_handle_process_exit(struct neuron_device *nd, pid_t pid)
 			if (queue->owner != pid)
 				continue;
 			ndmar_queue_init(nd, e, q, DUMMY_DESCRIPTORS, DUMMY_DESCRIPTORS,
-				nd->ndma_q_dummy_mc, nd->ndma_q_dummy_mc, NULL, 0, false);
+				nd->ndma_q_dummy_mc, nd->ndma_q_dummy_mc, NULL,
+				PORT_ARGUMENT(0) false);
 			queue->owner = 0;
 		}
 }
@@ -259,5 +269,8 @@ void ndmar_close(struct neuron_device *nd)
 			mc_free(&ring->rx_mc);
 			mc_free(&ring->rxc_mc);
 			mc_free(&ring->h2t_completion_mc);
+#ifdef STANDIN_230
+			ndma_zerocopy_ring_free(ring);
+#endif
 		}
 }

@@ -33,10 +33,14 @@ enum {
 		NEURON_IOCTL_##name, ARG_##name, FLAGS_##name, fn \
 	}
 
-extern const struct request requests_device[], requests_core[], requests_memory[], requests_queue[];
+extern const struct request requests_device[], requests_core[], requests_memory[], requests_queue[],
+	requests_230[];
 
 long answer_nothing(
 	struct neuron_device *nd, const struct request *q, void *arg, void __user *user);
+/* An allocation with a memory type; and whether a chunk has these bytes. */
+long mem_allocate(struct neuron_device *nd, const struct neuron_mem_alloc_v2mt *wish);
+bool mem_within(const struct mem_chunk *mc, u64 offset, u64 size);
 /* The argument structure back to the caller; what could not be copied, or 0. */
 long put_back(const struct request *q, const void *arg, void __user *user);
 

@@ -138,7 +138,8 @@ static long make_queue(device *nd, const struct neuron_notifications_init_v2 *a,
 	if (a->nq_dev_id > 255 || a->engine_index > 255)
 		return -EINVAL;
 	r = (ts ? ts_nq_init : nnq_init)(nd, a->nq_dev_id, a->engine_index, a->nq_type, a->size,
-		a->on_host_memory, a->dram_channel, a->dram_region, force, &mc, mmap_offset);
+		a->on_host_memory, HBM_ARGUMENTS(a->dram_channel, a->dram_region), force, &mc,
+		mmap_offset);
 	if (r)
 		return r;
 	*mem_handle = mc->mc_handle;

@@ -8,7 +8,11 @@
 
 #define ARCH_V3 3
 #define REVISION 1
+#ifdef STANDIN_230
+#define FEATURES 0x1fffull
+#else
 #define FEATURES 0xffull
+#endif
 
 typedef struct neuron_device device;
 typedef const struct request request;

@@ -15,7 +15,7 @@
 typedef struct neuron_device device;
 typedef const struct request request;
 
-static bool within(const struct mem_chunk *mc, u64 offset, u64 size)
+bool mem_within(const struct mem_chunk *mc, u64 offset, u64 size)
 {
 	return offset <= mc->size && size <= mc->size - offset;
 }
@@ -23,7 +23,7 @@ static bool within(const struct mem_chunk *mc, u64 offset, u64 size)
 /* ---- allocating --------------------------------------------------------------------------- */
 
 /* Allocates and tells the caller the handle; without a place to tell, nothing stays allocated. */
-static long allocate(device *nd, const struct neuron_mem_alloc_v2mt *wish)
+long mem_allocate(device *nd, const struct neuron_mem_alloc_v2mt *wish)
 {
 	struct mem_chunk *mc = NULL;
 	u64 handle = 0;
@@ -32,8 +32,9 @@ static long allocate(device *nd, const struct neuron_mem_alloc_v2mt *wish)
 	if (!npid_of_caller(nd))
 		return -EACCES; /* a child on an inherited handle */
 	r = mc_alloc_align(nd, MC_LIFESPAN_CUR_PROCESS, wish->size, wish->align,
-		wish->host_memory ? MEM_LOC_HOST : MEM_LOC_DEVICE, wish->dram_channel,
-		wish->dram_region, wish->nc_id, wish->mem_type, &mc);
+		wish->host_memory ? MEM_LOC_HOST : MEM_LOC_DEVICE,
+		HBM_ARGUMENTS(wish->dram_channel, wish->dram_region), wish->nc_id, wish->mem_type,
+		&mc);
 	if (r)
 		return r;
 	r = nmch_handle_alloc(nd, mc, &handle);
@@ -60,7 +61,7 @@ static long mem_alloc(device *nd, request *q, void *arg, void __user *user)
 		.mem_handle = a->mem_handle,
 	};
 
-	return allocate(nd, &wish);
+	return mem_allocate(nd, &wish);
 }
 
 static long mem_alloc_v2(device *nd, request *q, void *arg, void __user *user)
@@ -76,13 +77,13 @@ static long mem_alloc_v2(device *nd, request *q, void *arg, void __user *user)
 		.mem_handle = a->mem_handle,
 	};
 
-	return allocate(nd, &wish);
+	return mem_allocate(nd, &wish);
 }
 
 /* Both forms with a memory type. */
 static long mem_alloc_v2mt(device *nd, request *q, void *arg, void __user *user)
 {
-	return allocate(nd, arg);
+	return mem_allocate(nd, arg);
 }
 
 /* The driver reports an allocation here, too. */
@@ -145,7 +146,8 @@ static long copy(device *nd, const struct neuron_mem_copy_async64 *a, int *wait_
 	long r = -EINVAL;
 
 	if (get_pair(nd, a->src_mem_handle, a->dst_mem_handle, &p) &&
-		within(p.src, a->src_offset, a->size) && within(p.dst, a->dst_offset, a->size)) {
+		mem_within(p.src, a->src_offset, a->size) &&
+		mem_within(p.dst, a->dst_offset, a->size)) {
 		if (wait_handle)
 			r = ndma_memcpy_mc_async(nd, p.src, p.dst, a->src_offset, a->dst_offset,
 				a->size, a->host_prefetch_addr, a->pwait_handle, wait_handle);
@@ -245,7 +247,7 @@ static long copy_buffer(device *nd, const struct neuron_mem_buf_copy64 *a)
 	struct mem_chunk *mc = nmch_get(nd, a->mem_handle);
 	long r = -EINVAL;
 
-	if (mc && within(mc, a->offset, a->size)) {
+	if (mc && mem_within(mc, a->offset, a->size)) {
 		r = mc->mem_location == MEM_LOC_HOST ? copy_host(mc, a) : copy_slices(nd, mc, a);
 		if (r == 0 && a->copy_to_mem_handle)
 			trace_ioctl_mem_copyin(nd, mc, (void *)a->buffer, a->offset, a->size);
@@ -275,18 +277,21 @@ static long mem_buf_copy64(device *nd, request *q, void *arg, void __user *user)
 	return copy_buffer(nd, arg);
 }
 
+#ifndef STANDIN_230
 static long zero_copy(device *nd, request *q, void *arg, void __user *user)
 {
 	const struct neuron_mem_buf_copy64 *a = arg;
 	struct mem_chunk *mc = nmch_get(nd, a->mem_handle);
 	long r = -EINVAL;
 
-	if (mc && within(mc, a->offset, a->size))
+	if (mc && mem_within(mc, a->offset, a->size))
 		r = ndma_memcpy_zero_copy_mc(
 			nd, (void *)a->buffer, mc, a->offset, a->size, a->copy_to_mem_handle);
 	mc_free(&mc);
 	return r;
 }
+
+#endif
 
 /* ---- filling, programs -------------------------------------------------------------------- */
 
@@ -295,7 +300,7 @@ static long fill(device *nd, u64 handle, u64 offset, u32 value, u64 size)
 	struct mem_chunk *mc = nmch_get(nd, handle);
 	long r = -EINVAL;
 
-	if (mc && within(mc, offset, size))
+	if (mc && mem_within(mc, offset, size))
 		r = ndma_memset(nd, mc, offset, value, size);
 	mc_free(&mc);
 	return r;
@@ -410,7 +415,9 @@ const struct request requests_memory[] = {
 	REQUEST(MEM_COPY_ASYNC_WAIT, mem_copy_async_wait),
 	REQUEST(MEM_BUF_COPY, mem_buf_copy),
 	REQUEST(MEM_BUF_COPY64, mem_buf_copy64),
+#ifndef STANDIN_230
 	REQUEST(MEM_BUF_ZEROCOPY64_V40, zero_copy),
+#endif
 	REQUEST(MEMSET, mem_set),
 	REQUEST(MEMSET64, mem_set64),
 	REQUEST(PROGRAM_ENGINE, program_engine),

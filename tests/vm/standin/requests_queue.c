@@ -52,7 +52,7 @@ static long init_one(device *nd, const struct neuron_dma_queue_init *a)
 	if (r == 0) {
 		queue->owner = tgid; /* first: what the ring names is checked from now on */
 		r = ndmar_queue_init(nd, a->eng_id, a->qid, a->tx_desc_count, a->rx_desc_count, tx,
-			rx, rxc, a->axi_port, true);
+			rx, rxc, PORT_ARGUMENT(a->axi_port) true);
 	}
 	mc_free(&tx);
 	mc_free(&rx);

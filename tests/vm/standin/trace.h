@@ -31,10 +31,22 @@ TRACE_EVENT(dma_engine_init,
 	TP_printk("nd%u eng%u", __entry->device_index, __entry->eng_id)
 );
 
+/* The last argument went away with 2.28. */
+#ifdef STANDIN_230
+#define PORT_TRACE_PARAMETER
+#define PORT_TRACE_ARGUMENT
+#define PORT_FIELD
+#define PORT_ASSIGN
+#else
+#define PORT_TRACE_PARAMETER , u32 port
+#define PORT_TRACE_ARGUMENT , port
+#define PORT_FIELD __field(u32, port)
+#define PORT_ASSIGN __entry->port = port;
+#endif
 TRACE_EVENT(dma_queue_init,
 	TP_PROTO(struct neuron_device *nd, u32 eng_id, u32 qid, u32 tx_count, u32 rx_count,
-		struct mem_chunk *tx_mc, struct mem_chunk *rx_mc, struct mem_chunk *rxc_mc, u32 port),
-	TP_ARGS(nd, eng_id, qid, tx_count, rx_count, tx_mc, rx_mc, rxc_mc, port),
+		struct mem_chunk *tx_mc, struct mem_chunk *rx_mc, struct mem_chunk *rxc_mc PORT_TRACE_PARAMETER),
+	TP_ARGS(nd, eng_id, qid, tx_count, rx_count, tx_mc, rx_mc, rxc_mc PORT_TRACE_ARGUMENT),
 	TP_STRUCT__entry(
 		__field(u32, device_index)
 		__field(u32, eng_id)
@@ -44,7 +56,7 @@ TRACE_EVENT(dma_queue_init,
 		__field(struct mem_chunk *, tx_mc)
 		__field(struct mem_chunk *, rx_mc)
 		__field(struct mem_chunk *, rxc_mc)
-		__field(u32, port)
+		PORT_FIELD
 	),
 	TP_fast_assign(
 		__entry->device_index = nd->device_index;
@@ -55,10 +67,10 @@ TRACE_EVENT(dma_queue_init,
 		__entry->tx_mc = tx_mc;
 		__entry->rx_mc = rx_mc;
 		__entry->rxc_mc = rxc_mc;
-		__entry->port = port;
+		PORT_ASSIGN
 	),
-	TP_printk("nd%u eng%u q%u tx %u rx %u port %u", __entry->device_index, __entry->eng_id,
-		__entry->qid, __entry->tx_desc_count, __entry->rx_desc_count, __entry->port)
+	TP_printk("nd%u eng%u q%u tx %u rx %u", __entry->device_index, __entry->eng_id,
+		__entry->qid, __entry->tx_desc_count, __entry->rx_desc_count)
 );
 
 TRACE_EVENT(dma_queue_release,

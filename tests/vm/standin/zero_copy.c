@@ -106,7 +106,7 @@ static int KEPT ndma_memcpy_zero_copy(struct zc_request *q)
 	int r = 0, next = 0, later;
 
 	for (int i = 0; i < 2; i++)
-		ctx[i].completion_ptr = (u32 *)q->ring->h2t_completion.ptr + 2 * (3 + i);
+		ctx[i].completion_ptr = (u32 *)q->ring->h2t_completion.ptr + 2 * (ZC_MARKER + i);
 	while (r == 0 && q->left) {
 		if (ctx[next].count)
 			r = ndma_zero_copy_wait_for_completion(q, &ctx[next]);
