@@ -95,6 +95,34 @@ static bool rows_of(const struct rec_ladder_step *s, const char *family)
 	return false;
 }
 
+/* What tracepoints of the driver do not tell of a family that they reach. */
+static const struct {
+	const char *family, *untold;
+} lesser[] = {
+	{"transfer",
+		"how long whole copies took, and zero copies: the driver's tracepoints say only "
+		"that a copy was made"},
+	{"user-ring", "whether rings of programs were started in vain: tracepoints come before"},
+	{"queue", "whether queues were made: tracepoints come before"},
+};
+
+static bool is_reached_by(const struct rec_ladder_step *s, const char *family, const char *step)
+{
+	for (; s && s->family; s++)
+		if (!strcmp(s->family, family) && !strcmp(s->step, step) &&
+			!strcmp(s->result, "reached"))
+			return true;
+	return false;
+}
+
+static void add_lesser(const struct session *l, void (*add)(void *ctx, const char *line), void *ctx)
+{
+	for (size_t i = 0; i < sizeof(lesser) / sizeof(*lesser); i++)
+		if (is_reached_by(l->header.info.ladder, lesser[i].family, "tracepoint") ||
+			is_reached_by(l->modules.ladder, lesser[i].family, "tracepoint"))
+			add(ctx, lesser[i].untold);
+}
+
 void blind_hooks(const struct session *l, void (*add)(void *ctx, const char *line), void *ctx)
 {
 	struct gap gaps[] = {[CALL] = {{0}, {0}, 0, 0}, [DMA] = {{0}, {0}, 0, 0}};
@@ -119,4 +147,5 @@ void blind_hooks(const struct session *l, void (*add)(void *ctx, const char *lin
 		(void)snprintf(line, sizeof(line), "%s (%s)", gaps[k].what, gaps[k].why);
 		add(ctx, line);
 	}
+	add_lesser(l, add, ctx);
 }
