@@ -512,13 +512,13 @@ int queue_kret(struct pt_regs *ctx)
 }
 
 SEC("kprobe/ndmar_queue_release")
-int release_kprobe(struct pt_regs *ctx)
+int retire_kprobe(struct pt_regs *ctx)
 {
 	return keep_place(ctx, 0, 0);
 }
 
 SEC("kretprobe/ndmar_queue_release")
-int release_kret(struct pt_regs *ctx)
+int retire_kret(struct pt_regs *ctx)
 {
 	return put_kept(NEV_DMA_QUEUE_RELEASE, ctx->ax);
 }
@@ -565,7 +565,7 @@ int queue_tracepoint(struct raw_args *ctx)
 }
 
 SEC("raw_tp/dma_queue_release")
-int release_tracepoint(struct raw_args *ctx)
+int retire_tracepoint(struct raw_args *ctx)
 {
 	struct dma_place p = place_in(ctx);
 

@@ -157,7 +157,7 @@ static __always_inline bool is_mine(enum nev_via via)
 		return true;
 	tid = this_tid();
 	in = bpf_map_lookup_elem(&inflight, &tid);
-	return (in ? in->via : NEV_VIA_FENTRY) == via;
+	return (in && in->start_ns ? in->via : NEV_VIA_FENTRY) == via;
 }
 
 static __always_inline struct dma_thread *thread_of(bool make)

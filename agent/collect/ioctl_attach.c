@@ -52,10 +52,9 @@ void ioctl_hooks_list(struct ioctl_hooks *h)
 		h->enter || h->syscall_error ? error_word(h->syscall_error) : "not needed";
 	unsigned n = add_name(h, 0, "tp_btf:sched_process_exit");
 
-	if (h->filter_count > 1) {
-		n = add_name(h, n, "tp_btf:sched_process_free");
+	n = add_name(h, n, "tp_btf:sched_process_free");
+	if (h->filter_count > 2)
 		n = add_name(h, n, "tp_btf:sched_process_fork");
-	}
 	if (h->exit)
 		n = add_name(h, n, "tracepoint:syscalls:sys_exit_ioctl");
 	if (h->enter)
@@ -92,13 +91,13 @@ static int attach_filters(struct ioctl_hooks *h, const char **ret_what)
 {
 	int r;
 
-	*ret_what = "attaching to sched_process_exit";
+	*ret_what = "attaching to sched_process_exit and sched_process_free";
 	r = attach_filter(h, h->skel->progs.follow_exit);
+	r = r ? r : attach_filter(h, h->skel->progs.follow_free);
 	if (r || h->all_processes)
 		return r;
-	*ret_what = "attaching to sched_process_fork and sched_process_free";
-	r = attach_filter(h, h->skel->progs.follow_free);
-	return r ? r : attach_filter(h, h->skel->progs.follow_fork);
+	*ret_what = "attaching to sched_process_fork";
+	return attach_filter(h, h->skel->progs.follow_fork);
 }
 
 /* ---- the system call ------------------------------------------------------------------------ */

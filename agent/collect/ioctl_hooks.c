@@ -113,8 +113,7 @@ static int size_maps(struct ioctl_hooks *h, const struct ioctl_hooks_options *o)
 			o->inflight_limit ? o->inflight_limit : INFLIGHT_DEFAULT);
 	r = r ? r : bpf_map__set_max_entries(h->skel->maps.requests, (uint32_t)ioctl_row_count);
 	r = r ? r : bpf_map__set_max_entries(h->skel->maps.cpus, h->cpu_count);
-	r = r ? r : bpf_program__set_autoload(h->skel->progs.follow_fork, !o->all_processes);
-	return r ? r : bpf_program__set_autoload(h->skel->progs.follow_free, !o->all_processes);
+	return r ? r : bpf_program__set_autoload(h->skel->progs.follow_fork, !o->all_processes);
 }
 
 struct nev_request ioctl_request(const struct ioctl_row *row)
