@@ -5,6 +5,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -295,16 +296,19 @@ void driver_instances_reopen(struct driver_hooks *h)
 
 void driver_standins_open(struct driver_hooks *h)
 {
+	uint32_t refused = 0;
+
 	h->standin_families = 0;
-	for (unsigned i = 0; i < hook_row_count; i++)
-		if (hook_rows[i].level == HOOK_LEVEL_KPROBE)
-			h->standin_families |= 1u << driver_family_of(h, hook_rows[i].family);
-	for (unsigned i = 0; i < hook_row_count; i++)
-		if (hook_rows[i].level == HOOK_LEVEL_KPROBE && driver_row_refused(h, &hook_rows[i]))
-			h->standin_families &= ~(1u << driver_family_of(h, hook_rows[i].family));
-	for (unsigned f = 0; f < h->family_count; f++)
-		if (h->levels[f] != HOOK_LEVEL_FENTRY)
-			h->standin_families &= ~(1u << f);
+	for (unsigned i = 0; i < hook_row_count; i++) {
+		const struct hook_row *row = &hook_rows[i];
+		unsigned f = driver_family_of(h, row->family);
+
+		if (row->level != HOOK_LEVEL_KPROBE || h->levels[f] != HOOK_LEVEL_FENTRY)
+			continue;
+		h->standin_families |= 1u << f;
+		refused |= (uint32_t)(driver_row_refused(h, row) != NULL) << f;
+	}
+	h->standin_families &= ~refused;
 	for (unsigned o = 0; o < HOOK_OBJECTS && h->standin_families; o++) {
 		h->standins[o] = (struct driver_instance){.object = (enum hook_object)o,
 			.level = HOOK_LEVEL_KPROBE,
@@ -416,16 +420,42 @@ int driver_family_attach(
 	return 0;
 }
 
+/* Detaching waits for the kernel, 10 ms and more for each hook; several wait at once. */
+#define DROPPERS 8u
+
+struct dropping {
+	struct bpf_link *links[DRIVER_MAX_LINKS];
+	unsigned count, next;
+};
+
+static void *drop_some(void *arg)
+{
+	struct dropping *d = arg;
+	unsigned i;
+
+	while ((i = __atomic_fetch_add(&d->next, 1, __ATOMIC_RELAXED)) < d->count)
+		bpf_link__destroy(d->links[i]);
+	return NULL;
+}
+
 void driver_links_drop(
 	struct driver_hooks *h, unsigned from, bool (*which)(const struct driver_link *l))
 {
-	unsigned kept = from;
+	struct dropping d = {.count = 0};
+	pthread_t threads[DROPPERS];
+	unsigned kept = from, started = 0;
 
 	for (unsigned i = from; i < h->link_count; i++) {
 		if (!which || which(&h->links[i]))
-			bpf_link__destroy(h->links[i].link);
+			d.links[d.count++] = h->links[i].link;
 		else
 			h->links[kept++] = h->links[i];
 	}
 	h->link_count = kept;
+	while (started < DROPPERS && started + 1 < d.count &&
+		pthread_create(&threads[started], NULL, drop_some, &d) == 0)
+		started++;
+	drop_some(&d);
+	while (started)
+		pthread_join(threads[--started], NULL);
 }

@@ -17,9 +17,9 @@ enum { CALL, DMA };
 static const struct {
 	const char *name;
 	int kind;
-	const char *unseen;
+	const char *unseen, *untold;
 } families[] = {
-#define FAMILY(name, kind, unseen) {name, kind, unseen},
+#define FAMILY(name, kind, unseen, untold) {name, kind, unseen, untold},
 #include "runtime/record/hook_families.def"
 #undef FAMILY
 };
@@ -95,32 +95,13 @@ static bool rows_of(const struct rec_ladder_step *s, const char *family)
 	return false;
 }
 
-/* What tracepoints of the driver do not tell of a family that they reach. */
-static const struct {
-	const char *family, *untold;
-} lesser[] = {
-	{"transfer",
-		"how long whole copies took, and zero copies: the driver's tracepoints say only "
-		"that a copy was made"},
-	{"user-ring", "whether rings of programs were started in vain: tracepoints come before"},
-	{"queue", "whether queues were made: tracepoints come before"},
-};
-
-static bool is_reached_by(const struct rec_ladder_step *s, const char *family, const char *step)
+static bool reached_at(const struct rec_ladder_step *s, const char *family, const char *step)
 {
 	for (; s && s->family; s++)
 		if (!strcmp(s->family, family) && !strcmp(s->step, step) &&
 			!strcmp(s->result, "reached"))
 			return true;
 	return false;
-}
-
-static void add_lesser(const struct session *l, void (*add)(void *ctx, const char *line), void *ctx)
-{
-	for (size_t i = 0; i < sizeof(lesser) / sizeof(*lesser); i++)
-		if (is_reached_by(l->header.info.ladder, lesser[i].family, "tracepoint") ||
-			is_reached_by(l->modules.ladder, lesser[i].family, "tracepoint"))
-			add(ctx, lesser[i].untold);
 }
 
 void blind_hooks(const struct session *l, void (*add)(void *ctx, const char *line), void *ctx)
@@ -141,11 +122,15 @@ void blind_hooks(const struct session *l, void (*add)(void *ctx, const char *lin
 			 "interrupts");
 	else
 		add(ctx, "DMA that devices start by themselves, and the driver's interrupts");
+	for (size_t f = 0; f < FAMILIES; f++)
+		if (families[f].untold &&
+			(reached_at(l->header.info.ladder, families[f].name, "tracepoint") ||
+				reached_at(l->modules.ladder, families[f].name, "tracepoint")))
+			add(ctx, families[f].untold);
 	for (size_t k = 0; known && k < sizeof(gaps) / sizeof(*gaps); k++) {
 		if (!gaps[k].missing || (k == DMA && !dma_known))
 			continue;
 		(void)snprintf(line, sizeof(line), "%s (%s)", gaps[k].what, gaps[k].why);
 		add(ctx, line);
 	}
-	add_lesser(l, add, ctx);
 }
