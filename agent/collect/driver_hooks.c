@@ -63,6 +63,33 @@ static void know_families(struct driver_hooks *h)
 	}
 }
 
+/* Is a family in a list with commas? */
+static bool is_listed(const char *list, const char *family)
+{
+	size_t n = strlen(family);
+
+	for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
+		if (strcspn(at, ",") == n && strncmp(at, family, n) == 0)
+			return true;
+	return false;
+}
+
+const char *driver_hooks_unknown_family(const char *list, size_t *ret_length)
+{
+	for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+		size_t n = strcspn(at, ",");
+		bool known = false;
+
+		for (unsigned i = 0; i < hook_row_count; i++)
+			known |= strlen(hook_rows[i].family) == n &&
+				 strncmp(hook_rows[i].family, at, n) == 0;
+		*ret_length = n;
+		if (!known)
+			return at;
+	}
+	return NULL;
+}
+
 static void note(struct driver_hooks *h, unsigned family, enum hook_level level, const char *result)
 {
 	h->ladder[h->step_count++] =
@@ -92,7 +119,7 @@ static uint32_t candidates(struct driver_hooks *h, enum hook_object object, enum
 		if (row->object != object || row->level != level || h->levels[f] != HOOK_LEVELS ||
 			refused >> f & 1)
 			continue;
-		why = driver_row_refused(h, row);
+		why = is_listed(h->o.off, row->family) ? "off" : driver_row_refused(h, row);
 		mask |= 1u << f;
 		if (why) {
 			refused |= 1u << f;

@@ -41,8 +41,12 @@ enum hook_level {
 const char *hook_level_name(enum hook_level level);
 enum hook_level hook_level_of(const char *name);
 
+/* The first word of such a list that is no family; NULL: all are.  *ret_length: of the word. */
+const char *driver_hooks_unknown_family(const char *list, size_t *ret_length);
+
 struct driver_hooks_options {
 	const char *force; /* name of the one level to use; NULL or "auto": the best there is */
+	const char *off;   /* families that are not hooked, separated by commas; NULL: none */
 	bool all_processes;
 	/* Maps that the programs use by name instead of their own; ends with NULL. */
 	struct bpf_map *const *shared;

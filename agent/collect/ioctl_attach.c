@@ -238,6 +238,7 @@ static int open_driver(
 {
 	const struct driver_hooks_options d = {
 		.force = o->level,
+		.off = o->off,
 		.all_processes = o->all_processes,
 		.shared = h->shared,
 		.sys = o->sys,

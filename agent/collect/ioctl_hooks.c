@@ -26,6 +26,8 @@
 #include "vmlinux/ioctl_table.h"
 
 #define RING_DEFAULT (4u << 20)
+#define RING_DEVICE (256u << 10) /* 16 KiB for each of the 16 queues of an engine in use */
+#define RING_DEFAULT_MAX (64u << 20)
 #define RING_MAX (1ull << 30)
 #define INFLIGHT_DEFAULT 16384u
 
@@ -97,6 +99,15 @@ static int refused(int error, const char *what, char *why, size_t why_size)
 	return error;
 }
 
+static uint32_t default_ring(unsigned devices)
+{
+	uint32_t bytes = RING_DEFAULT;
+
+	while (bytes < RING_DEFAULT_MAX && bytes / RING_DEVICE < devices)
+		bytes *= 2;
+	return bytes;
+}
+
 static int size_maps(struct ioctl_hooks *h, const struct ioctl_hooks_options *o)
 {
 	int r = libbpf_num_possible_cpus();
@@ -107,7 +118,7 @@ static int size_maps(struct ioctl_hooks *h, const struct ioctl_hooks_options *o)
 	h->skel->rodata->all_processes = o->all_processes;
 	ioctl_numbers((uint64_t *)(void *)h->skel->rodata->known_numbers);
 	r = bpf_map__set_max_entries(
-		h->skel->maps.ring, o->ring_bytes ? o->ring_bytes : RING_DEFAULT);
+		h->skel->maps.ring, o->ring_bytes ? o->ring_bytes : default_ring(o->devices));
 	r = r ? r
 	      : bpf_map__set_max_entries(h->skel->maps.inflight,
 			o->inflight_limit ? o->inflight_limit : INFLIGHT_DEFAULT);
