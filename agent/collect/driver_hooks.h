@@ -45,8 +45,9 @@ enum hook_level hook_level_of(const char *name);
 const char *driver_hooks_unknown_family(const char *list, size_t *ret_length);
 
 struct driver_hooks_options {
-	const char *force; /* name of the one level to use; NULL or "auto": the best there is */
-	const char *off;   /* families that are not hooked, separated by commas; NULL: none */
+	const char *force;     /* name of the one level to use; NULL or "auto": the best there is */
+	const char *off;       /* families that are not hooked, separated by commas; NULL: none */
+	uint32_t rate_ceiling; /* calls of a process per NEV_RATE_WINDOW_NS; 0: all */
 	bool all_processes;
 	/* Maps that the programs use by name instead of their own; ends with NULL. */
 	struct bpf_map *const *shared;

@@ -130,6 +130,7 @@ static struct bpf_object *open_driver(const struct driver_hooks_options *o, void
 	if (!skel)
 		return NULL;
 	skel->rodata->all_processes = o->all_processes;
+	skel->rodata->rate_ceiling = o->rate_ceiling;
 	ioctl_numbers((uint64_t *)(void *)skel->rodata->known_numbers);
 	*ret = skel;
 	return skel->obj;

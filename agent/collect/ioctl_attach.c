@@ -239,12 +239,14 @@ static int open_driver(
 	const struct driver_hooks_options d = {
 		.force = o->level,
 		.off = o->off,
+		.rate_ceiling = h->skel->rodata->rate_ceiling,
 		.all_processes = o->all_processes,
 		.shared = h->shared,
 		.sys = o->sys,
 	};
 	struct bpf_map *const shared[] = {h->skel->maps.ring, h->skel->maps.inflight,
-		h->skel->maps.requests, h->skel->maps.tracked, h->skel->maps.cpus, NULL};
+		h->skel->maps.requests, h->skel->maps.tracked, h->skel->maps.cpus,
+		h->skel->maps.rates, NULL};
 
 	memcpy(h->shared, shared, sizeof(shared));
 	int r = driver_hooks_open(&d, &h->driver, why, why_size);

@@ -99,6 +99,14 @@ static int refused(int error, const char *what, char *why, size_t why_size)
 	return error;
 }
 
+/* Per window, rounded up: what is not all is at least one. */
+static uint32_t rate_ceiling(uint32_t per_second)
+{
+	const uint64_t windows = 1000000000u / NEV_RATE_WINDOW_NS;
+
+	return (uint32_t)((per_second + windows - 1) / windows);
+}
+
 static uint32_t default_ring(unsigned devices)
 {
 	uint32_t bytes = RING_DEFAULT;
@@ -116,6 +124,7 @@ static int size_maps(struct ioctl_hooks *h, const struct ioctl_hooks_options *o)
 		return r;
 	h->cpu_count = (unsigned)r;
 	h->skel->rodata->all_processes = o->all_processes;
+	h->skel->rodata->rate_ceiling = rate_ceiling(o->rate);
 	ioctl_numbers((uint64_t *)(void *)h->skel->rodata->known_numbers);
 	r = bpf_map__set_max_entries(
 		h->skel->maps.ring, o->ring_bytes ? o->ring_bytes : default_ring(o->devices));

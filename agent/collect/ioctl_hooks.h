@@ -26,6 +26,7 @@ struct ioctl_hooks_options {
 	uint32_t inflight_limit; /* threads that make calls; 0 = 16384 */
 	bool all_processes; /* false: only processes added with ioctl_hooks_track and their children
 			     */
+	uint32_t rate;	    /* calls of a process per second that are recorded; 0: all */
 	unsigned devices; /* how many there are to hold records of, for the default of ring_bytes */
 	const char *off;  /* as driver_hooks_options.off */
 	const char *level; /* NULL or "auto": the best; else as driver_hooks_options.force */
