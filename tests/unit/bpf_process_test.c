@@ -74,7 +74,14 @@ TEST("bpf: a process is forgotten when it is freed after its last thread, so tha
 	CHECK(state && *state == NEV_TRACKED_ENDS);
 	CHECK_EQ(follow_free(thread), 0);
 	CHECK_EQ(bpf_host_count("tracked"), 1);
+	/* What it did while it closed its files goes with it; a call that is open is of another. */
+	bpf_test_enter(FD, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+	CHECK_EQ(follow_free(thread), 0);
 	CHECK_EQ(follow_free(last), 0);
+	CHECK_EQ(bpf_host_count("inflight"), 1);
+	bpf_test_exit(0);
+	CHECK_EQ(follow_free(last), 0);
+	CHECK_EQ(bpf_host_count("inflight"), 0);
 	CHECK_EQ(bpf_host_count("tracked"), 0);
 	bpf_test_close();
 }
