@@ -77,6 +77,9 @@ error_t recorder_parse(int key, char *arg, struct argp_state *state, struct reco
 	case RECORDER_RATE:
 		r->capture.rate = parse_count(state, "rate", arg);
 		return 0;
+	case RECORDER_HOOK_COST:
+		r->capture.hook_cost = true;
+		return 0;
 	case RECORDER_KERNEL_RING:
 		r->capture.kernel_ring_bytes = parse_count(state, "kernel-ring", arg);
 		return 0;

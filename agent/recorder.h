@@ -27,6 +27,7 @@ enum {
 	RECORDER_HOOKS,
 	RECORDER_HOOKS_OFF,
 	RECORDER_RATE,
+	RECORDER_HOOK_COST,
 	RECORDER_OPTIONS_END, /* the command's own are numbered from here on */
 };
 
@@ -44,6 +45,8 @@ enum {
 			"Do not hook these inside of the driver; `ntrace check` lists them", 0},   \
 		{"rate", RECORDER_RATE, "CALLS", 0,                                                \
 			"Record at most so many driver calls of a process per second", 0},         \
+		{"hook-cost", RECORDER_HOOK_COST, 0, 0,                                            \
+			"Measure how often and how long the hooks run, and their memory", 0},      \
 		{"kernel-ring", RECORDER_KERNEL_RING, "BYTES", 0,                                  \
 			"Size of the BPF ring buffer, a power of two (default 4194304, more when " \
 			"there are more than 16 devices)",                                         \

@@ -184,6 +184,41 @@ int bpf_programs_wait(void)
 	return outer < 0 ? outer : bpf_map_update_elem(outer, &zero, &inner, BPF_ANY);
 }
 
+/* ---- cost ---------------------------------------------------------------------------------- */
+
+void bpf_cost_of_programs(const struct bpf_object *object, struct bpf_cost *sum)
+{
+	struct bpf_program *prog;
+
+	bpf_object__for_each_program(prog, object)
+	{
+		struct bpf_prog_info info = {0};
+		uint32_t size = sizeof(info);
+		int fd = bpf_program__fd(prog);
+
+		if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
+			continue;
+		sum->runs += info.run_cnt;
+		sum->run_ns += info.run_time_ns;
+	}
+}
+
+void bpf_cost_of_map(int map_fd, struct bpf_cost *sum)
+{
+	unsigned long long bytes = 0;
+	char path[64], line[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", map_fd);
+	f = map_fd >= 0 ? fopen(path, "re") : NULL;
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			break;
+	if (f)
+		fclose(f);
+	sum->map_bytes += bytes;
+}
+
 /* ---- mapped memory ------------------------------------------------------------------------ */
 
 static size_t page_size(void)

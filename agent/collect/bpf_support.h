@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 struct bpf_link;
+struct bpf_object;
 struct bpf_program;
 
 /* Where the kernel's own type information lies. */
@@ -46,6 +47,15 @@ int tracepoint_id(int tracefs_fd, const char *category, const char *name);
  * -errno. */
 int tracepoint_attach(int tracefs_fd, const char *category, const char *name,
 	struct bpf_program *prog, struct bpf_link **ret);
+
+/* What loaded programs have cost since the kernel was asked to measure, and what their maps take. */
+struct bpf_cost {
+	uint64_t runs, run_ns; /* of all of them, for whatever process */
+	uint64_t map_bytes;
+};
+/* Adds that of all programs of an object, of a map. */
+void bpf_cost_of_programs(const struct bpf_object *object, struct bpf_cost *sum);
+void bpf_cost_of_map(int map_fd, struct bpf_cost *sum);
 
 /* Returns when every program that was running on any CPU has ended.  For programs that have been
  * detached: what they write is then complete.  0 or -errno. */

@@ -23,6 +23,7 @@ struct capture_options {
 	const char *hooks;	 /* level of hooks; NULL: the best there is */
 	const char *hooks_off; /* families of hooks inside of the driver to leave out; NULL: none */
 	uint32_t rate;	       /* calls per second of a process that are recorded; 0: all */
+	bool hook_cost;	       /* have the kernel measure its programs */
 	bool all_processes;    /* kernel hooks: not only the command and its children */
 	uint32_t kernel_ring_bytes; /* 0 = default */
 	uint32_t ring_capacity;	    /* records per core of a runtime; 0 = default */

@@ -130,6 +130,7 @@ int capture_open_hooks(struct capture *c)
 		.all_processes = c->o->all_processes,
 		.devices = host_device_count(c->o->device_root),
 		.rate = c->o->rate,
+		.cost = c->o->hook_cost,
 		.off = c->o->hooks_off,
 		.level = c->o->hooks};
 	int rc = ioctl_hooks_open(&ho, &c->hooks, c->ret->why, sizeof(c->ret->why));

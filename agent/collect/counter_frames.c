@@ -6,12 +6,27 @@
 
 #include <sys/resource.h>
 
+#include "agent/collect/bpf_support.h"
 #include "runtime/record/rec_put.h"
 
 static int put_rows(const struct counter_frames *c, uint16_t source, const struct rec_counter *rows,
 	size_t size)
 {
 	return rec_writer_frame(c->rec, REC_COUNTERS, source, rows, size, NULL, 0);
+}
+
+static int put_hook_cost(const struct counter_frames *c)
+{
+	struct bpf_cost cost;
+
+	if (!ioctl_hooks_cost(c->hooks, &cost))
+		return 0;
+	const struct rec_counter rows[] = {
+		{REC_C_HOOK_RUNS, 0, cost.runs},
+		{REC_C_HOOK_RUN_NS, 0, cost.run_ns},
+		{REC_C_HOOK_MAP_BYTES, 0, cost.map_bytes},
+	};
+	return put_rows(c, REC_SOURCE_KERNEL, rows, sizeof(rows));
 }
 
 static int put_kernel_counters(const struct counter_frames *c)
@@ -39,7 +54,8 @@ static int put_kernel_counters(const struct counter_frames *c)
 		{REC_C_DMA_RING_FULL, 0, k[NEV_C_DMA_LOST_RING_FULL]},
 		{REC_C_DMA_RECEIVED, 0, ioctl_hooks_dma_received(c->hooks)},
 	};
-	return put_rows(c, REC_SOURCE_KERNEL, rows, sizeof(rows));
+	rc = put_rows(c, REC_SOURCE_KERNEL, rows, sizeof(rows));
+	return rc < 0 ? rc : put_hook_cost(c);
 }
 
 static int put_runtime_counters(

@@ -378,3 +378,13 @@ uint64_t driver_hooks_missed(const struct driver_hooks *h)
 {
 	return h->missed + missed_now(h);
 }
+
+void driver_hooks_cost(const struct driver_hooks *h, struct bpf_cost *sum)
+{
+	sum->runs += h->cost.runs;
+	sum->run_ns += h->cost.run_ns;
+	for (unsigned i = 0; i < h->instance_count; i++)
+		bpf_cost_of_programs(h->instances[i].obj, sum);
+	for (unsigned i = 0; i < h->map_count; i++)
+		bpf_cost_of_map(h->maps[i].fd, sum);
+}

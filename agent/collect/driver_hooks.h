@@ -87,6 +87,10 @@ enum hook_level driver_hooks_level(const struct driver_hooks *h, const char *fam
 const char *driver_hooks_family(const struct driver_hooks *h, unsigned i);
 /* Names of the attached hooks, "fentry:ncdev_ioctl", NULL-terminated. */
 const char *const *driver_hooks_names(const struct driver_hooks *h);
+/* Adds what the hooks have cost, those that are detached by now among them. */
+struct bpf_cost;
+void driver_hooks_cost(const struct driver_hooks *h, struct bpf_cost *sum);
+
 /* How often the kernel skipped a hook, as ioctl_hooks_missed. */
 uint64_t driver_hooks_missed(const struct driver_hooks *h);
 /* Detaches everything: first entries, then, with `returns`, the rest.  Records stay where they are. */

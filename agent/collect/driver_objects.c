@@ -332,7 +332,10 @@ void driver_standins_close(struct driver_hooks *h)
 
 void driver_instance_close_last(struct driver_hooks *h)
 {
-	unload(&h->instances[--h->instance_count]);
+	struct driver_instance *in = &h->instances[--h->instance_count];
+
+	bpf_cost_of_programs(in->obj, &h->cost);
+	unload(in);
 }
 
 void driver_instances_close(struct driver_hooks *h)

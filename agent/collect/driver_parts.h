@@ -8,6 +8,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "agent/collect/bpf_support.h"
 #include "agent/collect/driver_hooks.h"
 
 #define DRIVER_MAX_FAMILIES 16u
@@ -88,8 +89,9 @@ struct driver_hooks {
 	bool was_used, by_program;
 	struct driver_instance standins[HOOK_OBJECTS];
 	uint32_t standin_families;
-	uint64_t missed; /* by programs that are detached */
-	char error[128]; /* libbpf's words for the last failure */
+	uint64_t missed;      /* by programs that are detached */
+	struct bpf_cost cost; /* of programs that are unloaded */
+	char error[128];      /* libbpf's words for the last failure */
 };
 
 /* ---- driver_objects.c --------------------------------------------------------------------- */

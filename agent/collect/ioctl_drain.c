@@ -299,3 +299,20 @@ uint64_t ioctl_hooks_missed(const struct ioctl_hooks *h)
 	}
 	return missed + (h->driver ? driver_hooks_missed(h->driver) : 0);
 }
+
+bool ioctl_hooks_cost(const struct ioctl_hooks *h, struct bpf_cost *ret)
+{
+	struct bpf_map *map;
+
+	if (!h->skel || h->stats_fd < 0)
+		return false;
+	*ret = (struct bpf_cost){0};
+	bpf_cost_of_programs(h->skel->obj, ret);
+	bpf_object__for_each_map(map, h->skel->obj)
+	{
+		bpf_cost_of_map(bpf_map__fd(map), ret);
+	}
+	if (h->driver)
+		driver_hooks_cost(h->driver, ret);
+	return true;
+}

@@ -226,6 +226,7 @@ int ioctl_hooks_open(const struct ioctl_hooks_options *options, struct ioctl_hoo
 	}
 	bpf_log_capture();
 	h->all_processes = options->all_processes;
+	h->stats_fd = options->cost ? bpf_enable_stats(BPF_STATS_RUN_TIME) : -1;
 	r = load(h, options, &what, why, why_size);
 	if (r) {
 		/* NULL: why is there already. */
@@ -243,6 +244,7 @@ int ioctl_hooks_open_none(int error, struct ioctl_hooks **ret)
 
 	if (!h)
 		return -ENOMEM;
+	h->stats_fd = -1;
 	ioctl_hooks_list_none(h, error);
 	*ret = h;
 	return 0;
@@ -260,6 +262,7 @@ void ioctl_hooks_close(struct ioctl_hooks *h)
 	if (h->walk)
 		munmap(h->walk, h->walk_bytes);
 	ioctl_bpf__destroy(h->skel);
+	cleanup_close(&h->stats_fd);
 	free(h);
 }
 

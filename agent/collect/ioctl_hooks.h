@@ -18,6 +18,7 @@
 #include "bpf/neuron_event.h"
 #include "runtime/record/header.h"
 
+struct bpf_cost;
 struct ioctl_hooks;
 
 struct ioctl_hooks_options {
@@ -27,6 +28,7 @@ struct ioctl_hooks_options {
 	bool all_processes; /* false: only processes added with ioctl_hooks_track and their children
 			     */
 	uint32_t rate;	    /* calls of a process per second that are recorded; 0: all */
+	bool cost;	    /* have the kernel measure the programs, which costs some ns per run */
 	unsigned devices; /* how many there are to hold records of, for the default of ring_bytes */
 	const char *off;  /* as driver_hooks_options.off */
 	const char *level; /* NULL or "auto": the best; else as driver_hooks_options.force */
@@ -105,6 +107,10 @@ int ioctl_hooks_counters(const struct ioctl_hooks *h, uint64_t ret[NEV_C_MAX], u
  * inside another BPF program or map operation.  A skipped entry is an unseen call; a skipped return
  * is counted as NEV_C_LOST_EXIT.  0 before kernel 6.7, which does not count. */
 uint64_t ioctl_hooks_missed(const struct ioctl_hooks *h);
+
+/* What the hooks have cost and what their maps take; false: it was not asked for, or the kernel does not
+ * measure. */
+bool ioctl_hooks_cost(const struct ioctl_hooks *h, struct bpf_cost *ret);
 
 /* Names of the attached hooks, e.g. "tracepoint:syscalls:sys_enter_ioctl", NULL-terminated. */
 const char *const *ioctl_hooks_names(const struct ioctl_hooks *h);

@@ -293,6 +293,30 @@ TEST("hooks: the names of what is attached", "[hooks]")
 	CHECK_EQ(calls, 2);
 }
 
+TEST("hooks: what they cost is measured when it is asked for", "[hooks]")
+{
+	for (int asked = 0; asked < 2; asked++) {
+		_cleanup_(cleanup_bench) struct bench *b = NULL;
+		struct order o = buf_copy;
+		struct bpf_cost cost = {0};
+
+		NEED_HOOKS();
+		b = bench_open(
+			(struct ioctl_hooks_options){.ring_bytes = 1u << 20, .cost = asked}, true);
+		REQUIRE(b != NULL);
+		o.count = 100;
+		tell(b, o);
+		CHECK_EQ(ioctl_hooks_cost(b->hooks, &cost), asked);
+		if (!asked)
+			continue;
+		/* Entry and return of each. */
+		CHECK(cost.runs >= 200);
+		CHECK(cost.run_ns >= cost.runs);
+		/* The ring and its pages at the least. */
+		CHECK(cost.map_bytes > 1u << 20);
+	}
+}
+
 static unsigned occurrences(const char *text, const char *what)
 {
 	unsigned n = 0;
