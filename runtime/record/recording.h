@@ -96,12 +96,14 @@ struct rec_device_profile {
 
 /* A file that the session of an inspection has left in its directory, where trace_info.pb comes to be. */
 struct rec_file {
-	char type[16]; /* "ntff", "neff", REC_FILE_LOST; padded with zeros */
+	char type[16]; /* "ntff", "neff", REC_FILE_LOST, REC_FILE_UNWRITTEN; padded with zeros */
 	uint64_t bytes;
 };
 
 /* There is none: a signal ended the program while a thread worked on it.  The name says of which core. */
 #define REC_FILE_LOST "lost"
+/* There is none: it could not be written.  The name is what it would have had, or says of which core. */
+#define REC_FILE_UNWRITTEN "unwritten"
 
 #define REC_DEVICE_PROFILE_NONE UINT32_MAX /* the process was profiled and has left no file */
 

@@ -359,17 +359,27 @@ TEST("salvage: what would have kept events of a session is its variable, no opti
 	fx_free(&fx);
 }
 
-/* ---- what a signal made impossible --------------------------------------------------------- */
+/* ---- what could not be made ------------------------------------------------------------------- */
 
-TEST("merge: device profiles that a signal made impossible are told, though the session ended in "
-     "order",
+TEST("merge: files that a session could not make are told, though it ended in order",
 	"[inspect][spool][merge]")
 {
 	static const struct rec_session session = {
 		.session_id = 1, .enabled = 1, .device_profile = "session"};
-	const struct rec_file lost = {.type = REC_FILE_LOST};
+	static const struct {
+		struct rec_file file;
+		unsigned n;
+		const char *told;
+	} rows[] = {
+		{{.type = REC_FILE_LOST}, 1, "(NTFF) of NC 3: a thread"},
+		{{.type = REC_FILE_LOST}, 2, "of 2 cores, the first NC 3"},
+		{{.type = REC_FILE_UNWRITTEN}, 1, "NC 3, a file of the session that could not be"},
+		{{.type = REC_FILE_UNWRITTEN}, 2,
+			"2 files of the session that could not be written, "
+			"the first NC 3"},
+	};
 
-	for (unsigned n = 1; n <= 2; n++) {
+	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
 		struct merge_options how = {.leaf = true};
 		struct merge_result m;
 		_cleanup_free_ char *text = NULL;
@@ -378,16 +388,15 @@ TEST("merge: device profiles that a signal made impossible are told, though the 
 
 		REQUIRE(fx_open_bare(&fx));
 		put_session(&fx, &session);
-		for (unsigned i = 0; i < n; i++)
-			fx_frame2(
-				&fx, REC_FILE, REC_SOURCE_RECORDER, &lost, sizeof(lost), "NC 3", 4);
+		for (unsigned i = 0; i < rows[r].n; i++)
+			fx_frame2(&fx, REC_FILE, REC_SOURCE_RECORDER, &rows[r].file,
+				sizeof(rows[r].file), "NC 3", 4);
 		fx_end_with(&fx, REC_END_ASKED);
 		fx_close_writer(&fx);
 		REQUIRE_EQ(
 			merge_recording(fx_path(&fx, REC_DIR).s, fx.dir.dir, &how, &m, &text), 0);
 		for (uint32_t i = 0; i < m.blind_count; i++)
-			told |= strstr(m.blind[i], n == 1 ? "(NTFF) of NC 3: a thread"
-							  : "of 2 cores, the first NC 3") != NULL;
+			told |= strstr(m.blind[i], rows[r].told) != NULL;
 		CHECK(told);
 		Ntff__NtraceInfo *info = info_in(fx.dir.dir);
 		REQUIRE(info != NULL);
