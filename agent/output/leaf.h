@@ -28,9 +28,9 @@ int leaf_lock(const char *leaf);
 bool leaf_is_done(const char *dir);
 
 /*
- * A process that died while it gave its files their names has left some of the four, but not trace_info.pb.  Takes those away
- * that are, byte for byte, what the recording gives.  0; -EEXIST: one is something else; other errors of
- * merge_recording; *ret_text then says what, to be freed, or is NULL.
+ * A process that died while it gave its files their names has left some of the four.  Takes those away
+ * that are, byte for byte, what the recording gives.  0; -EEXIST: one is something else, then nothing is taken away; other
+ * errors of merge_recording; *ret_text then says what, to be freed, or is NULL.
  */
 int leaf_take_back(
 	const char *rec_path, const char *leaf, const struct merge_options *how, char **ret_text);

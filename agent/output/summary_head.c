@@ -135,13 +135,11 @@ static void print_losses(FILE *f, const struct summary *s)
 			s->without_info, s->without_info == 1 ? "" : "es",
 			s->without_info < s->process_count ? "; of the others " : "");
 	print_unknown(f, s);
-	if (s->lost_count)
-		print_rows(f, s->lost, s->lost_count, sessions_alone(s));
-	else if (s->without_info < s->process_count || !s->process_count)
-		fprintf(f, "nothing%s", *damage ? " that was counted" : "");
+	print_rows(f, s->lost, s->lost_count, sessions_alone(s));
+	fprintf(f, "%s%s", s->lost_count && *damage ? ", " : "", damage);
+	if (!s->lost_count && !*damage && (s->without_info < s->process_count || !s->process_count))
+		fprintf(f, "nothing");
 	fputc('\n', f);
-	if (*damage)
-		fprintf(f, "damage: %s\n", damage);
 }
 
 static void print_cuts(FILE *f, const struct summary *s)
