@@ -62,6 +62,18 @@ static char *directory_of(const char *path)
 	return real;
 }
 
+bool leaf_in_work(const char *rec_path)
+{
+	struct rec_reader *r;
+	bool in_work;
+
+	if (rec_reader_open(rec_path, &r) < 0)
+		return false;
+	in_work = rec_reader_in_work(r);
+	rec_reader_close(r);
+	return in_work;
+}
+
 int leaf_of(const char *rec_path, char **ret_leaf)
 {
 	struct rec_header h;

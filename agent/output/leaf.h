@@ -20,6 +20,9 @@ int leaf_header(const char *rec_path, struct rec_header *ret);
  * -errno: as rec_reader_open. */
 int leaf_of(const char *rec_path, char **ret_leaf);
 
+/* Is the recording still being written, or are its files just being made by its program? */
+bool leaf_in_work(const char *rec_path);
+
 /* So that two do not make its files at once.  A descriptor to be closed; -EBUSY: another one does; other errors: it
  * cannot be told. */
 int leaf_lock(const char *leaf);

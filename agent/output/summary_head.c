@@ -130,6 +130,9 @@ static void print_losses(FILE *f, const struct summary *s)
 	if (s->damaged)
 		fprintf(f, "not known of %" PRIu64 " damaged process%s; as far as is told ",
 			s->damaged, s->damaged == 1 ? "" : "es");
+	if (s->left_out)
+		fprintf(f, "not known of %" PRIu64 " session%s left out; of the others ",
+			s->left_out, summary_ending(s->left_out));
 	if (s->without_info)
 		fprintf(f, "not known of %" PRIu64 " process%s without trace_info.pb%s",
 			s->without_info, s->without_info == 1 ? "" : "es",

@@ -248,6 +248,47 @@ TEST("salvage: a file of somebody else where one is to be moved stays, and is na
 	fx_free(&fx);
 }
 
+static int summarize(const struct fixture *fx, const char *path)
+{
+	char program[512];
+	char *argv[] = {program, "summary", (char *)path, NULL};
+
+	(void)unlink(fx_path(fx, "log").s); /* which would go on */
+	snprintf(program, sizeof(program), "%s", program_path("bin/ntrace").s);
+	return program_run(argv, fx_path(fx, "log").s, NULL);
+}
+
+TEST("summary: a session for failures without files is named by its base and its directory until "
+     "it is "
+     "salvaged",
+	"[inspect][spool]")
+{
+	for (size_t i = 0; i < PLACES; i++) {
+		const struct failures *w = &places[i];
+		struct scratch_path leaf;
+		struct fixture fx;
+
+		make_failures(&fx, w);
+		leaf = fx_path(&fx, w->leaf);
+		CHECK_EQ(summarize(&fx, fx.dir.dir), 3);
+		CHECK(says(&fx, "still goes on"));
+		CHECK_EQ(summarize(&fx, leaf.s), 3);
+		CHECK(says(&fx, "still goes on"));
+		fx_close_writer(&fx);
+		CHECK_EQ(summarize(&fx, leaf.s), 3);
+		CHECK(says(&fx, "`ntrace salvage /"));
+		CHECK(says(&fx, w->scratch));
+		CHECK_EQ(summarize(&fx, fx.dir.dir), 3);
+		CHECK(says(&fx, "`ntrace salvage /"));
+		CHECK(says(&fx, w->scratch));
+		CHECK_EQ(salvage(&fx, w->leaf), 0);
+		summarize(&fx, fx.dir.dir);
+		CHECK(says(&fx, "events: "));
+		CHECK(!says(&fx, "left out"));
+		fx_free(&fx);
+	}
+}
+
 TEST("salvage: files of another session, and what is no file, stay and are named",
 	"[inspect][spool]")
 {
