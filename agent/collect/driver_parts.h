@@ -29,7 +29,8 @@ struct hook_row {
 	uint8_t level;	/* enum hook_level */
 	uint8_t object; /* enum hook_object */
 	uint8_t nargs;
-	bool layout; /* reads structures of the driver */
+	bool layout;  /* reads structures of the driver */
+	bool or_less; /* there are drivers with one argument less */
 };
 
 extern const struct hook_row hook_rows[];
