@@ -456,14 +456,8 @@ TEST("driver: what no step of the ladder reached is named, with what was tried",
 		"memory, asynchronous copies, rings that programs fill themselves, "
 		"queues"));
 	CHECK(is_blind(&fx, "DMA that devices start by themselves, and the driver's interrupts"));
-<<<<<<< HEAD
 	CHECK(is_blind(&fx, "how long copies took, those without a buffer's size, and zero copy: "
 			    "tracepoints tell that a copy was made"));
-=======
-	CHECK(is_blind(&fx,
-		"how long whole copies took, and zero copies: the driver's tracepoints say "
-		"only that a copy was made"));
->>>>>>> driver
 	fx_free(&fx);
 }
 
