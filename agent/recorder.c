@@ -38,6 +38,9 @@ static bool hooks_level_known(const char *text)
 
 error_t recorder_parse(int key, char *arg, struct argp_state *state, struct recorder *r)
 {
+	const char *unknown;
+	size_t length;
+
 	switch (key) {
 	case 'o':
 		r->out = arg;
@@ -63,6 +66,16 @@ error_t recorder_parse(int key, char *arg, struct argp_state *state, struct reco
 				"syscall",
 				arg);
 		r->capture.hooks = arg;
+		return 0;
+	case RECORDER_HOOKS_OFF:
+		unknown = driver_hooks_unknown_family(arg, &length);
+		if (unknown)
+			argp_error(state, "--hooks-off: '%.*s' is no family of hooks", (int)length,
+				unknown);
+		r->capture.hooks_off = arg;
+		return 0;
+	case RECORDER_RATE:
+		r->capture.rate = parse_count(state, "rate", arg);
 		return 0;
 	case RECORDER_KERNEL_RING:
 		r->capture.kernel_ring_bytes = parse_count(state, "kernel-ring", arg);

@@ -25,6 +25,8 @@ enum {
 	RECORDER_KERNEL_RING,
 	RECORDER_RING,
 	RECORDER_HOOKS,
+	RECORDER_HOOKS_OFF,
+	RECORDER_RATE,
 	RECORDER_OPTIONS_END, /* the command's own are numbered from here on */
 };
 
@@ -38,8 +40,14 @@ enum {
 			"Where to hook: auto (default; the best there is), fentry, kprobe, "       \
 			"tracepoint or syscall",                                                   \
 			0},                                                                        \
+		{"hooks-off", RECORDER_HOOKS_OFF, "FAMILY[,FAMILY...]", 0,                         \
+			"Do not hook these inside of the driver; `ntrace check` lists them", 0},   \
+		{"rate", RECORDER_RATE, "CALLS", 0,                                                \
+			"Record at most so many driver calls of a process per second", 0},         \
 		{"kernel-ring", RECORDER_KERNEL_RING, "BYTES", 0,                                  \
-			"Size of the BPF ring buffer, a power of two (default 4194304)", 0},       \
+			"Size of the BPF ring buffer, a power of two (default 4194304, more when " \
+			"there are more than 16 devices)",                                         \
+			0},                                                                        \
 		{"ring", RECORDER_RING, "RECORDS", 0,                                              \
 			"Records per NeuronCore ring in a runtime, which rounds up to a power of " \
 			"two from 1024 to 4194304 (default 65536)",                                \

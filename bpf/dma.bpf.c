@@ -84,12 +84,16 @@ static __always_inline int doorbell(const void *udma, __u32 queue, __u32 tx, __u
 SEC("fentry/udma_m2m_copy_start")
 int BPF_PROG(doorbell_fentry, void *udma, unsigned int queue, unsigned int tx, unsigned int rx)
 {
+	if (!is_mine(NEV_VIA_FENTRY))
+		return 0;
 	return doorbell(udma, queue, tx, rx);
 }
 
 SEC("kprobe/udma_m2m_copy_start")
 int doorbell_kprobe(struct pt_regs *ctx)
 {
+	if (!is_mine(NEV_VIA_KPROBE))
+		return 0;
 	return doorbell((const void *)ctx->di, ctx->si, ctx->dx, ctx->cx);
 }
 
@@ -160,6 +164,8 @@ SEC("fexit/ndma_memcpy_wait_for_completion")
 int BPF_PROG(completion_fexit, struct ndma_eng *eng, struct ndma_ring *ring, unsigned int count,
 	void *ptr, bool async, bool intra, int result)
 {
+	if (!is_mine(NEV_VIA_FENTRY))
+		return 0;
 	return completion(eng, ring, count, result);
 }
 
@@ -168,6 +174,8 @@ int completion_kprobe(struct pt_regs *ctx)
 {
 	struct dma_thread *t = thread_of(true);
 
+	if (!is_mine(NEV_VIA_KPROBE))
+		return 0;
 	if (!t)
 		return 0;
 	t->eng = ctx->di;
@@ -182,6 +190,8 @@ int completion_kret(struct pt_regs *ctx)
 	struct dma_thread *t = thread_of(false);
 	__u64 eng;
 
+	if (!is_mine(NEV_VIA_KPROBE))
+		return 0;
 	if (!t || !t->eng)
 		return 0;
 	eng = t->eng;
@@ -223,6 +233,8 @@ SEC("fentry/ndma_memset")
 int BPF_PROG(memset_fentry, struct neuron_device *nd, struct mem_chunk *mc,
 	unsigned long long offset, unsigned int value, unsigned long long size)
 {
+	if (!is_mine(NEV_VIA_FENTRY))
+		return 0;
 	return begin_memset(nd, mc, size);
 }
 
@@ -230,6 +242,8 @@ SEC("fexit/ndma_memset")
 int BPF_PROG(memset_fexit, struct neuron_device *nd, struct mem_chunk *mc,
 	unsigned long long offset, unsigned int value, unsigned long long size, int result)
 {
+	if (!is_mine(NEV_VIA_FENTRY))
+		return 0;
 	end_whole(NEV_DMA_MEMSET, result);
 	return 0;
 }
@@ -237,12 +251,16 @@ int BPF_PROG(memset_fexit, struct neuron_device *nd, struct mem_chunk *mc,
 SEC("kprobe/ndma_memset")
 int memset_kprobe(struct pt_regs *ctx)
 {
+	if (!is_mine(NEV_VIA_KPROBE))
+		return 0;
 	return begin_memset((const void *)ctx->di, (const void *)ctx->si, ctx->r8);
 }
 
 SEC("kretprobe/ndma_memset")
 int memset_kret(struct pt_regs *ctx)
 {
+	if (!is_mine(NEV_VIA_KPROBE))
+		return 0;
 	end_whole(NEV_DMA_MEMSET, ctx->ax);
 	return 0;
 }
@@ -262,6 +280,8 @@ SEC("fentry/ndma_memcpy_zero_copy_mc")
 int BPF_PROG(zerocopy_fentry, struct neuron_device *nd, void *host, struct mem_chunk *mc,
 	unsigned long long offset, unsigned long long size, bool to_device)
 {
+	if (!is_mine(NEV_VIA_FENTRY))
+		return 0;
 	return begin_zerocopy(nd, size, to_device);
 }
 
@@ -269,6 +289,8 @@ SEC("fexit/ndma_memcpy_zero_copy_mc")
 int BPF_PROG(zerocopy_fexit, struct neuron_device *nd, void *host, struct mem_chunk *mc,
 	unsigned long long offset, unsigned long long size, bool to_device, int result)
 {
+	if (!is_mine(NEV_VIA_FENTRY))
+		return 0;
 	end_whole(NEV_DMA_ZEROCOPY, result);
 	return 0;
 }
@@ -276,12 +298,16 @@ int BPF_PROG(zerocopy_fexit, struct neuron_device *nd, void *host, struct mem_ch
 SEC("kprobe/ndma_memcpy_zero_copy_mc")
 int zerocopy_kprobe(struct pt_regs *ctx)
 {
+	if (!is_mine(NEV_VIA_KPROBE))
+		return 0;
 	return begin_zerocopy((const void *)ctx->di, ctx->r8, ctx->r9 & 0xff);
 }
 
 SEC("kretprobe/ndma_memcpy_zero_copy_mc")
 int zerocopy_kret(struct pt_regs *ctx)
 {
+	if (!is_mine(NEV_VIA_KPROBE))
+		return 0;
 	end_whole(NEV_DMA_ZEROCOPY, ctx->ax);
 	return 0;
 }
@@ -431,6 +457,8 @@ SEC("fentry/ndmar_queue_copy_start")
 int BPF_PROG(user_fentry, struct neuron_device *nd, unsigned int engine, unsigned int queue,
 	unsigned int tx, unsigned int rx)
 {
+	if (!is_mine(NEV_VIA_FENTRY))
+		return 0;
 	return begin_user();
 }
 
@@ -440,6 +468,8 @@ int BPF_PROG(user_fexit, struct neuron_device *nd, unsigned int engine, unsigned
 {
 	struct dma_place p = place_of(nd, engine, queue);
 
+	if (!is_mine(NEV_VIA_FENTRY))
+		return 0;
 	return end_user(&p, tx, rx, result);
 }
 
@@ -449,6 +479,8 @@ int BPF_PROG(ack_fexit, struct neuron_device *nd, unsigned int engine, unsigned 
 {
 	struct dma_place p = place_of(nd, engine, queue);
 
+	if (!is_mine(NEV_VIA_FENTRY))
+		return 0;
 	put_queue(NEV_DMA_ACK, &p, 0, count, result);
 	return 0;
 }
@@ -483,6 +515,8 @@ static __always_inline int put_kept(enum nev_dma_kind kind, __s32 result)
 SEC("kprobe/ndmar_queue_copy_start")
 int user_kprobe(struct pt_regs *ctx)
 {
+	if (!is_mine(NEV_VIA_KPROBE))
+		return 0;
 	begin_user();
 	return keep_place(ctx, ctx->cx, ctx->r8);
 }
@@ -490,18 +524,24 @@ int user_kprobe(struct pt_regs *ctx)
 SEC("kretprobe/ndmar_queue_copy_start")
 int user_kret(struct pt_regs *ctx)
 {
+	if (!is_mine(NEV_VIA_KPROBE))
+		return 0;
 	return put_kept(NEV_DMA_USER, ctx->ax);
 }
 
 SEC("kprobe/ndmar_ack_completed")
 int ack_kprobe(struct pt_regs *ctx)
 {
+	if (!is_mine(NEV_VIA_KPROBE))
+		return 0;
 	return keep_place(ctx, 0, ctx->cx);
 }
 
 SEC("kretprobe/ndmar_ack_completed")
 int ack_kret(struct pt_regs *ctx)
 {
+	if (!is_mine(NEV_VIA_KPROBE))
+		return 0;
 	return put_kept(NEV_DMA_ACK, ctx->ax);
 }
 

@@ -146,6 +146,21 @@ static __always_inline __u16 device_of(const struct neuron_device *nd)
 	return in && in->start_ns ? in->device : NEV_DMA_UNKNOWN;
 }
 
+/* Two kinds of hooks may be attached for a moment: then the work inside of a call belongs to the kind that
+ * saw it enter, and what is inside of none to fentry. */
+static __always_inline bool is_mine(enum nev_via via)
+{
+	const struct nev_cpu *cpu = this_cpu();
+	const struct nev_inflight *in;
+	__u32 tid;
+
+	if (!cpu || !cpu->overlap)
+		return true;
+	tid = this_tid();
+	in = bpf_map_lookup_elem(&inflight, &tid);
+	return (in && in->start_ns ? in->via : NEV_VIA_FENTRY) == via;
+}
+
 static __always_inline struct dma_thread *thread_of(bool make)
 {
 	__u32 tid = this_tid();

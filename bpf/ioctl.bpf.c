@@ -138,8 +138,12 @@ SEC("tp_btf/sched_process_free")
 int BPF_PROG(follow_free, struct task_struct *task)
 {
 	__u32 tgid = task->tgid, tid = task->pid;
+	const struct nev_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
 	const __u32 *state;
 
+	/* It closed its files after it had exited.  One with an open call is another that has the number. */
+	if (in && !in->start_ns)
+		(void)bpf_map_delete_elem(&inflight, &tid);
 	if (tgid != tid)
 		return 0;
 	state = bpf_map_lookup_elem(&tracked, &tgid);

@@ -137,6 +137,25 @@ static __always_inline bool is_taken(const struct nev_inflight *in)
 	       open->device == in->device;
 }
 
+/* Has the process made as many calls in this window as are recorded?  Counts this one. */
+static __always_inline bool is_beyond_ceiling(const struct nev_inflight *in)
+{
+	struct nev_rate first = {.window = in->start_ns / NEV_RATE_WINDOW_NS, .calls = 1}, *rate;
+
+	if (!rate_ceiling)
+		return false;
+	rate = bpf_map_lookup_elem(&rates, &in->tgid);
+	if (!rate) {
+		(void)bpf_map_update_elem(&rates, &in->tgid, &first, BPF_ANY);
+		return false;
+	}
+	if (rate->window != first.window) {
+		rate->window = first.window;
+		rate->calls = 0;
+	}
+	return __sync_fetch_and_add(&rate->calls, 1) >= rate_ceiling;
+}
+
 /* Puts a call into `inflight`: times it, reads what it asks for.  `in` says who calls what. */
 static __always_inline void begin(struct nev_inflight *in, const void *arg)
 {
@@ -150,7 +169,12 @@ static __always_inline void begin(struct nev_inflight *in, const void *arg)
 	in->start_ns = bpf_ktime_get_boot_ns();
 	store(cpu->entering_ns, in->start_ns);
 	store(cpu->counters[NEV_C_ENTERED], cpu->counters[NEV_C_ENTERED] + 1);
-	enter(cpu, in, arg);
+	if (is_beyond_ceiling(in)) {
+		enter_other(in->tid);
+		store(cpu->counters[NEV_C_LOST_RATE], cpu->counters[NEV_C_LOST_RATE] + 1);
+	} else {
+		enter(cpu, in, arg);
+	}
 	store(cpu->entering_ns, 0);
 }
 

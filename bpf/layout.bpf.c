@@ -18,4 +18,5 @@ struct nev_file_key layout_file_key;
 struct nev_arg_field layout_arg_field;
 struct nev_request layout_request;
 struct nev_cpu layout_cpu;
+struct nev_rate layout_rate;
 struct nev_walk layout_walk;

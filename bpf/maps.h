@@ -15,6 +15,8 @@
 
 /* Set by the loader before the programs are verified. */
 const volatile bool all_processes = false;
+/* Calls of a process in NEV_RATE_WINDOW_NS that are recorded; 0: all. */
+const volatile __u32 rate_ceiling = 0;
 /* A bit per number (_IOC_NR) that the request table has. */
 const volatile __u64 known_numbers[4] = {};
 
@@ -44,6 +46,13 @@ struct {
 	__type(key, __u32);   /* tgid */
 	__type(value, __u32); /* enum nev_tracked */
 } tracked SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32); /* tgid */
+	__type(value, struct nev_rate);
+} rates SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -177,7 +177,7 @@ struct nev_request {
 };
 
 /* Per-CPU counters.  Identity at any quiet moment:
- * entered = done + lost_ring_full + lost_inflight_full + lost_exit + still in `inflight`. */
+ * entered = done + lost_ring_full + lost_inflight_full + lost_exit + lost_rate + still in `inflight`. */
 enum nev_counter {
 	NEV_C_ENTERED,		  /* ioctl entries on neuron files that passed the process filter */
 	NEV_C_DONE,		  /* records submitted */
@@ -192,7 +192,15 @@ enum nev_counter {
 	NEV_C_DMA_MADE,		  /* records that were due */
 	NEV_C_DMA_DONE,		  /* submitted */
 	NEV_C_DMA_LOST_RING_FULL, /* bpf_ringbuf_reserve failed */
+	NEV_C_LOST_RATE,	  /* calls beyond the ceiling of their process */
 	NEV_C_MAX,
+};
+
+/* Map `rates`, key: tgid.  Calls of a process in the present window. */
+#define NEV_RATE_WINDOW_NS 10000000ull
+struct nev_rate {
+	__u64 window; /* number of it: boot time / NEV_RATE_WINDOW_NS */
+	__u64 calls;
 };
 
 /* Map `cpus`, one per possible CPU, mapped by the reader: reading it takes no system call and
@@ -208,7 +216,7 @@ struct nev_cpu {
 	/* Set by the reader while two levels of hooks watch the same calls: the second looks whether
 	 * the first has it. */
 	__u64 overlap;
-	__u64 pad[2];
+	__u64 pad;
 };
 
 /* Map `walk`, mapped by the reader: the answer of the program that walks `inflight`. */
@@ -231,6 +239,7 @@ static_assert(sizeof(struct nev_inflight) == 96, "nev_inflight");
 static_assert(sizeof(struct nev_file_key) == 16, "nev_file_key");
 static_assert(sizeof(struct nev_request) == 32, "nev_request");
 static_assert(sizeof(struct nev_cpu) == 192, "nev_cpu");
+static_assert(sizeof(struct nev_rate) == 16, "nev_rate");
 static_assert(sizeof(struct nev_walk) == 40 + NEV_WALK_MAX * 96, "nev_walk");
 #endif
 

@@ -17,11 +17,13 @@
 #include "agent/collect/attach.h"
 
 struct capture_options {
-	const char *out_dir;	    /* the recording goes to <out_dir>/recording */
-	const char *device_root;    /* value of NTRACE_DEVICE_ROOT, or NULL for /dev */
-	bool device_profiles;	    /* have the command's runtimes profile their cores */
-	const char *hooks;	    /* level of hooks; NULL: the best there is */
-	bool all_processes;	    /* kernel hooks: not only the command and its children */
+	const char *out_dir;	 /* the recording goes to <out_dir>/recording */
+	const char *device_root; /* value of NTRACE_DEVICE_ROOT, or NULL for /dev */
+	bool device_profiles;	 /* have the command's runtimes profile their cores */
+	const char *hooks;	 /* level of hooks; NULL: the best there is */
+	const char *hooks_off; /* families of hooks inside of the driver to leave out; NULL: none */
+	uint32_t rate;	       /* calls per second of a process that are recorded; 0: all */
+	bool all_processes;    /* kernel hooks: not only the command and its children */
 	uint32_t kernel_ring_bytes; /* 0 = default */
 	uint32_t ring_capacity;	    /* records per core of a runtime; 0 = default */
 	/* Called before the command runs when there is no device file yet; may be NULL. */

@@ -128,6 +128,9 @@ int capture_open_hooks(struct capture *c)
 {
 	struct ioctl_hooks_options ho = {.ring_bytes = c->o->kernel_ring_bytes,
 		.all_processes = c->o->all_processes,
+		.devices = host_device_count(c->o->device_root),
+		.rate = c->o->rate,
+		.off = c->o->hooks_off,
 		.level = c->o->hooks};
 	int rc = ioctl_hooks_open(&ho, &c->hooks, c->ret->why, sizeof(c->ret->why));
 

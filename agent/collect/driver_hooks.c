@@ -63,6 +63,33 @@ static void know_families(struct driver_hooks *h)
 	}
 }
 
+/* Is a family in a list with commas? */
+static bool is_listed(const char *list, const char *family)
+{
+	size_t n = strlen(family);
+
+	for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
+		if (strcspn(at, ",") == n && strncmp(at, family, n) == 0)
+			return true;
+	return false;
+}
+
+const char *driver_hooks_unknown_family(const char *list, size_t *ret_length)
+{
+	for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+		size_t n = strcspn(at, ",");
+		bool known = false;
+
+		for (unsigned i = 0; i < hook_row_count; i++)
+			known |= strlen(hook_rows[i].family) == n &&
+				 strncmp(hook_rows[i].family, at, n) == 0;
+		*ret_length = n;
+		if (!known)
+			return at;
+	}
+	return NULL;
+}
+
 static void note(struct driver_hooks *h, unsigned family, enum hook_level level, const char *result)
 {
 	h->ladder[h->step_count++] =
@@ -92,7 +119,7 @@ static uint32_t candidates(struct driver_hooks *h, enum hook_object object, enum
 		if (row->object != object || row->level != level || h->levels[f] != HOOK_LEVELS ||
 			refused >> f & 1)
 			continue;
-		why = driver_row_refused(h, row);
+		why = is_listed(h->o.off, row->family) ? "off" : driver_row_refused(h, row);
 		mask |= 1u << f;
 		if (why) {
 			refused |= 1u << f;
@@ -148,7 +175,7 @@ static void try_level(struct driver_hooks *h, enum hook_object object, enum hook
 	}
 }
 
-static void list_names(struct driver_hooks *h)
+void driver_hooks_list(struct driver_hooks *h)
 {
 	for (unsigned i = 0; i < h->link_count; i++)
 		h->names[i] = h->links[i].name;
@@ -159,11 +186,14 @@ static void list_names(struct driver_hooks *h)
 static void put_on(struct driver_hooks *h)
 {
 	h->step_count = 0;
+	driver_idle_prepare(h);
 	memset(h->levels, HOOK_LEVELS, sizeof(h->levels));
 	if (!h->module.present) {
 		h->ladder[h->step_count++] =
 			(struct rec_ladder_step){"driver", "module", "not loaded"};
 	} else if (h->force != HOOK_LEVEL_SYSCALL) {
+		int references = driver_module_refcount(h->o.sys);
+
 		h->generation++;
 		if (h->module.has_btf && driver_module_btf(&h->kernel_btf, &h->module_btf) < 0)
 			h->module_btf = h->kernel_btf = NULL;
@@ -172,6 +202,8 @@ static void put_on(struct driver_hooks *h)
 				if (h->force == HOOK_LEVELS || h->force == level)
 					try_level(h, (enum hook_object)object,
 						(enum hook_level)level);
+		driver_idle_measure(h, references);
+		driver_standins_open(h);
 		if (h->module_btf)
 			driver_module_btf_free(h->kernel_btf, h->module_btf);
 		h->module_btf = h->kernel_btf = NULL;
@@ -179,7 +211,7 @@ static void put_on(struct driver_hooks *h)
 		h->symbols = NULL;
 	}
 	h->ladder[h->step_count] = (struct rec_ladder_step){0};
-	list_names(h);
+	driver_hooks_list(h);
 }
 
 static uint64_t missed_now(const struct driver_hooks *h)
@@ -200,6 +232,7 @@ static void take_off(struct driver_hooks *h)
 {
 	driver_hooks_detach(h, true);
 	driver_instances_close(h);
+	driver_standins_close(h);
 }
 
 /* ---- the handle ----------------------------------------------------------------------------- */
@@ -294,12 +327,17 @@ int driver_hooks_follow(struct driver_hooks *h)
 	return 1;
 }
 
+static bool is_entry(const struct driver_link *l)
+{
+	return l->is_entry;
+}
+
 void driver_hooks_detach(struct driver_hooks *h, bool returns)
 {
 	if (returns)
 		h->missed += missed_now(h);
-	driver_links_drop(h, 0, true, returns);
-	list_names(h);
+	driver_links_drop(h, 0, returns ? NULL : is_entry);
+	driver_hooks_list(h);
 }
 
 /* ---- what came of it ------------------------------------------------------------------------ */

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "agent/collect/driver_module.h"
+#include "bpf/neuron_event.h"
 #include "runtime/record/header.h"
 
 struct bpf_map;
@@ -40,8 +41,13 @@ enum hook_level {
 const char *hook_level_name(enum hook_level level);
 enum hook_level hook_level_of(const char *name);
 
+/* The first word of such a list that is no family; NULL: all are.  *ret_length: of the word. */
+const char *driver_hooks_unknown_family(const char *list, size_t *ret_length);
+
 struct driver_hooks_options {
-	const char *force; /* name of the one level to use; NULL or "auto": the best there is */
+	const char *force;     /* name of the one level to use; NULL or "auto": the best there is */
+	const char *off;       /* families that are not hooked, separated by commas; NULL: none */
+	uint32_t rate_ceiling; /* calls of a process per NEV_RATE_WINDOW_NS; 0: all */
 	bool all_processes;
 	/* Maps that the programs use by name instead of their own; ends with NULL. */
 	struct bpf_map *const *shared;
@@ -60,6 +66,15 @@ bool driver_hooks_changed(const struct driver_hooks *h);
 /* To be called once per drain: has the module come, gone or changed?  1: yes, and hooks, ladder and
  * generation are new; 0: no; -errno. */
 int driver_hooks_follow(struct driver_hooks *h);
+
+/* Is the module to be let go, or taken again, because nobody else, or somebody, uses it?  Asked once per
+ * drain.  driver_hooks_switch then attaches what comes next; while both are attached
+ * (driver_hooks_between) nev_cpu.overlap must be set, and driver_hooks_settle is told how many calls are
+ * open by what saw them enter, until it has detached what was before. */
+bool driver_hooks_should_switch(struct driver_hooks *h);
+void driver_hooks_switch(struct driver_hooks *h);
+bool driver_hooks_between(const struct driver_hooks *h);
+void driver_hooks_settle(struct driver_hooks *h, const uint32_t open_via[NEV_VIA_MAX]);
 
 /* How often hooks have been put on a module; 0: none was there yet. */
 uint32_t driver_hooks_generation(const struct driver_hooks *h);

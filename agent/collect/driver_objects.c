@@ -5,6 +5,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,7 @@ static struct bpf_object *open_driver(const struct driver_hooks_options *o, void
 	if (!skel)
 		return NULL;
 	skel->rodata->all_processes = o->all_processes;
+	skel->rodata->rate_ceiling = o->rate_ceiling;
 	ioctl_numbers((uint64_t *)(void *)skel->rodata->known_numbers);
 	*ret = skel;
 	return skel->obj;
@@ -248,6 +250,27 @@ static int load(struct driver_hooks *h, struct driver_instance *in, enum hook_le
 	return r ? r : keep_maps(h, in->obj);
 }
 
+static void unload(struct driver_instance *in)
+{
+	if (in->obj)
+		objects[in->object].close(in->skel);
+	in->obj = NULL;
+}
+
+static int open_instance(struct driver_hooks *h, struct driver_instance *in)
+{
+	int r;
+
+	bpf_log_capture();
+	in->obj = objects[in->object].open(&h->o, &in->skel);
+	r = in->obj ? load(h, in, in->level, in->families) : -errno;
+	if (r) {
+		snprintf(h->error, sizeof(h->error), "%s", bpf_log_last());
+		unload(in);
+	}
+	return r;
+}
+
 struct driver_instance *driver_instance_open(struct driver_hooks *h, enum hook_object object,
 	enum hook_level level, uint32_t families, int *ret_error)
 {
@@ -256,27 +279,60 @@ struct driver_instance *driver_instance_open(struct driver_hooks *h, enum hook_o
 	*ret_error = -ENOBUFS;
 	if (h->instance_count == DRIVER_MAX_INSTANCES)
 		return NULL;
-	bpf_log_capture();
-	*in = (struct driver_instance){.object = object};
-	in->obj = objects[object].open(&h->o, &in->skel);
-	*ret_error = in->obj ? 0 : -errno;
-	if (!in->obj)
+	*in = (struct driver_instance){.object = object, .level = level, .families = families};
+	*ret_error = open_instance(h, in);
+	if (*ret_error)
 		return NULL;
 	h->instance_count++;
-	*ret_error = load(h, in, level, families);
-	if (*ret_error) {
-		snprintf(h->error, sizeof(h->error), "%s", bpf_log_last());
-		driver_instance_close_last(h);
-		return NULL;
-	}
 	return in;
+}
+
+void driver_instances_unload(struct driver_hooks *h)
+{
+	for (unsigned i = 0; i < h->instance_count; i++)
+		if (h->instances[i].level != HOOK_LEVEL_KPROBE)
+			unload(&h->instances[i]);
+}
+
+void driver_instances_reopen(struct driver_hooks *h)
+{
+	for (unsigned i = 0; i < h->instance_count; i++)
+		if (!h->instances[i].obj)
+			(void)open_instance(h, &h->instances[i]);
+}
+
+void driver_standins_open(struct driver_hooks *h)
+{
+	uint32_t refused = 0;
+
+	h->standin_families = 0;
+	for (unsigned i = 0; i < hook_row_count; i++) {
+		const struct hook_row *row = &hook_rows[i];
+		unsigned f = driver_family_of(h, row->family);
+
+		if (row->level != HOOK_LEVEL_KPROBE || h->levels[f] != HOOK_LEVEL_FENTRY)
+			continue;
+		h->standin_families |= 1u << f;
+		refused |= (uint32_t)(driver_row_refused(h, row) != NULL) << f;
+	}
+	h->standin_families &= ~refused;
+	for (unsigned o = 0; o < HOOK_OBJECTS && h->standin_families; o++) {
+		h->standins[o] = (struct driver_instance){.object = (enum hook_object)o,
+			.level = HOOK_LEVEL_KPROBE,
+			.families = h->standin_families};
+		(void)open_instance(h, &h->standins[o]);
+	}
+}
+
+void driver_standins_close(struct driver_hooks *h)
+{
+	for (unsigned o = 0; o < HOOK_OBJECTS; o++)
+		unload(&h->standins[o]);
 }
 
 void driver_instance_close_last(struct driver_hooks *h)
 {
-	struct driver_instance *in = &h->instances[--h->instance_count];
-
-	objects[in->object].close(in->skel);
+	unload(&h->instances[--h->instance_count]);
 }
 
 void driver_instances_close(struct driver_hooks *h)
@@ -320,7 +376,8 @@ static struct bpf_link *attach(
 static int attach_row(struct driver_hooks *h, struct driver_instance *in,
 	const struct hook_row *row, unsigned family)
 {
-	struct bpf_program *prog = bpf_object__find_program_by_name(in->obj, row->program);
+	struct bpf_program *prog =
+		in->obj ? bpf_object__find_program_by_name(in->obj, row->program) : NULL;
 	const char *target = NULL, *kind;
 	enum hook_level level = (enum hook_level)row->level;
 
@@ -363,22 +420,49 @@ int driver_family_attach(
 		r = attach_row(h, in, row, family);
 		if (r) {
 			snprintf(h->error, sizeof(h->error), "%s", bpf_log_last());
-			driver_links_drop(h, before, true, true);
+			driver_links_drop(h, before, NULL);
 			return r;
 		}
 	}
 	return 0;
 }
 
-void driver_links_drop(struct driver_hooks *h, unsigned from, bool entries, bool others)
+/* Detaching waits for the kernel, 10 ms and more for each hook; several wait at once. */
+#define DROPPERS 8u
+
+struct dropping {
+	struct bpf_link *links[DRIVER_MAX_LINKS];
+	unsigned count, next;
+};
+
+static void *drop_some(void *arg)
 {
-	unsigned kept = from;
+	struct dropping *d = arg;
+	unsigned i;
+
+	while ((i = __atomic_fetch_add(&d->next, 1, __ATOMIC_RELAXED)) < d->count)
+		bpf_link__destroy(d->links[i]);
+	return NULL;
+}
+
+void driver_links_drop(
+	struct driver_hooks *h, unsigned from, bool (*which)(const struct driver_link *l))
+{
+	struct dropping d = {.count = 0};
+	pthread_t threads[DROPPERS];
+	unsigned kept = from, started = 0;
 
 	for (unsigned i = from; i < h->link_count; i++) {
-		if (h->links[i].is_entry ? entries : others)
-			bpf_link__destroy(h->links[i].link);
+		if (!which || which(&h->links[i]))
+			d.links[d.count++] = h->links[i].link;
 		else
 			h->links[kept++] = h->links[i];
 	}
 	h->link_count = kept;
+	while (started < DROPPERS && started + 1 < d.count &&
+		pthread_create(&threads[started], NULL, drop_some, &d) == 0)
+		started++;
+	drop_some(&d);
+	while (started)
+		pthread_join(threads[--started], NULL);
 }

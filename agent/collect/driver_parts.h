@@ -39,15 +39,20 @@ extern const unsigned hook_row_count;
 /* One loading of an object, with the programs of some families on one level. */
 struct driver_instance {
 	enum hook_object object;
+	enum hook_level level;
+	uint32_t families; /* bits by number */
 	void *skel;
-	struct bpf_object *obj;
+	struct bpf_object *obj; /* NULL: not loaded at the moment */
 };
+
+/* What holds the module at the moment; see driver_idle.c. */
+enum driver_idle { DRIVER_HELD, DRIVER_FREEING, DRIVER_FREE, DRIVER_TAKING };
 
 struct driver_link {
 	struct bpf_link *link;
 	struct bpf_program *prog;
 	uint8_t family, level;
-	bool is_entry;
+	bool is_entry, is_standin;
 	char name[DRIVER_HOOK_NAME];
 };
 
@@ -78,6 +83,11 @@ struct driver_hooks {
 		int fd;
 	} maps[DRIVER_MAX_MAPS];
 	unsigned map_count;
+	enum driver_idle idle;
+	unsigned idle_ticks; /* drains since the state began */
+	bool was_used, by_program;
+	struct driver_instance standins[HOOK_OBJECTS];
+	uint32_t standin_families;
 	uint64_t missed; /* by programs that are detached */
 	char error[128]; /* libbpf's words for the last failure */
 };
@@ -93,13 +103,30 @@ struct driver_instance *driver_instance_open(struct driver_hooks *h, enum hook_o
 /* Attaches the programs of a family; on an error none of them is left.  0 or -errno. */
 int driver_family_attach(
 	struct driver_hooks *h, struct driver_instance *in, enum hook_level level, unsigned family);
-/* Detaches from link `from` on, all or only entries or only the others. */
-void driver_links_drop(struct driver_hooks *h, unsigned from, bool entries, bool others);
+/* Detaches those of the links from number `from` on of which `which` is true; NULL: all. */
+void driver_links_drop(
+	struct driver_hooks *h, unsigned from, bool (*which)(const struct driver_link *l));
+/* Closes the objects whose programs hold the module, and loads them again. */
+void driver_instances_unload(struct driver_hooks *h);
+void driver_instances_reopen(struct driver_hooks *h);
+/* Loads the kprobes that stand in for fentry programs; those that cannot be are left out. */
+void driver_standins_open(struct driver_hooks *h);
+void driver_standins_close(struct driver_hooks *h);
 /* Closes the newest instance. */
 void driver_instance_close_last(struct driver_hooks *h);
 void driver_instances_close(struct driver_hooks *h);
 void driver_maps_close(struct driver_hooks *h);
 
+/* ---- driver_idle.c ------------------------------------------------------------------------ */
+
+/* Hooks have been put on; before: references of the module before that. */
+void driver_idle_measure(struct driver_hooks *h, int before);
+void driver_idle_prepare(struct driver_hooks *h);
+
+/* ---- driver_hooks.c ----------------------------------------------------------------------- */
+
+/* Writes the names anew. */
+void driver_hooks_list(struct driver_hooks *h);
 /* Number of the family of a row. */
 unsigned driver_family_of(const struct driver_hooks *h, const char *name);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/collect/host.h"
 #include "runtime/base/file.h"
@@ -21,6 +22,18 @@ int host_device_number(const char *name)
 		return -1;
 	n = strtoul(name + 6, &end, 10);
 	return *end || n > UINT16_MAX ? -1 : (int)n;
+}
+
+unsigned host_device_count(const char *root)
+{
+	char path[4200];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 64; i++) {
+		snprintf(path, sizeof(path), "%s/dev/neuron%u", root ? root : "", i);
+		n += access(path, F_OK) == 0;
+	}
+	return n;
 }
 
 void host_read(struct host *h, const char *device_root, const char *sys_root)

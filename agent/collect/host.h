@@ -18,6 +18,9 @@ struct host {
 /* N of a device's file name "neuronN", N below 65536; -1 for any other name. */
 int host_device_number(const char *name);
 
+/* How many files dev/neuronN there are below a root (NULL: /), for N up to 63. */
+unsigned host_device_count(const char *root);
+
 /*
  * Reads it all.  device_root: root of a virtual device, NULL for the real one; sys_root: where
  * /sys lies, NULL for /sys (tests use another).

@@ -52,10 +52,9 @@ void ioctl_hooks_list(struct ioctl_hooks *h)
 		h->enter || h->syscall_error ? error_word(h->syscall_error) : "not needed";
 	unsigned n = add_name(h, 0, "tp_btf:sched_process_exit");
 
-	if (h->filter_count > 1) {
-		n = add_name(h, n, "tp_btf:sched_process_free");
+	n = add_name(h, n, "tp_btf:sched_process_free");
+	if (h->filter_count > 2)
 		n = add_name(h, n, "tp_btf:sched_process_fork");
-	}
 	if (h->exit)
 		n = add_name(h, n, "tracepoint:syscalls:sys_exit_ioctl");
 	if (h->enter)
@@ -92,13 +91,13 @@ static int attach_filters(struct ioctl_hooks *h, const char **ret_what)
 {
 	int r;
 
-	*ret_what = "attaching to sched_process_exit";
+	*ret_what = "attaching to sched_process_exit and sched_process_free";
 	r = attach_filter(h, h->skel->progs.follow_exit);
+	r = r ? r : attach_filter(h, h->skel->progs.follow_free);
 	if (r || h->all_processes)
 		return r;
-	*ret_what = "attaching to sched_process_fork and sched_process_free";
-	r = attach_filter(h, h->skel->progs.follow_free);
-	return r ? r : attach_filter(h, h->skel->progs.follow_fork);
+	*ret_what = "attaching to sched_process_fork";
+	return attach_filter(h, h->skel->progs.follow_fork);
 }
 
 /* ---- the system call ------------------------------------------------------------------------ */
@@ -198,17 +197,32 @@ static int take_driver(struct ioctl_hooks *h)
 	return h->driver_has_ioctl ? forget_character_devices(h) : 0;
 }
 
+/* The module is what it was: lets go of it, or takes it again. */
+static int tend_driver(struct ioctl_hooks *h)
+{
+	int r = 0;
+
+	if (driver_hooks_between(h->driver)) {
+		r = ioctl_hooks_walk(h, 0);
+		if (r == 0)
+			driver_hooks_settle(h->driver, h->walk->open_via);
+	} else if (driver_hooks_should_switch(h->driver)) {
+		set_overlap(h, true);
+		driver_hooks_switch(h->driver);
+	} else if (h->overlap) {
+		set_overlap(h, false);
+	}
+	return r;
+}
+
 int ioctl_hooks_follow(struct ioctl_hooks *h)
 {
 	int r;
 
 	if (!h->driver || h->stopped)
 		return 0;
-	if (!driver_hooks_changed(h->driver)) {
-		if (h->overlap)
-			set_overlap(h, false);
-		return 0;
-	}
+	if (!driver_hooks_changed(h->driver))
+		return tend_driver(h);
 	set_overlap(h, true);
 	r = driver_hooks_follow(h->driver);
 	if (r < 0)
@@ -224,12 +238,15 @@ static int open_driver(
 {
 	const struct driver_hooks_options d = {
 		.force = o->level,
+		.off = o->off,
+		.rate_ceiling = h->skel->rodata->rate_ceiling,
 		.all_processes = o->all_processes,
 		.shared = h->shared,
 		.sys = o->sys,
 	};
 	struct bpf_map *const shared[] = {h->skel->maps.ring, h->skel->maps.inflight,
-		h->skel->maps.requests, h->skel->maps.tracked, h->skel->maps.cpus, NULL};
+		h->skel->maps.requests, h->skel->maps.tracked, h->skel->maps.cpus,
+		h->skel->maps.rates, NULL};
 
 	memcpy(h->shared, shared, sizeof(shared));
 	int r = driver_hooks_open(&d, &h->driver, why, why_size);

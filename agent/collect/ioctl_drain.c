@@ -118,8 +118,8 @@ static uint64_t oldest_entering(const struct ioctl_hooks *h)
  */
 static bool none_open(const struct ioctl_hooks *h)
 {
-	static const uint8_t left[] = {
-		NEV_C_DONE, NEV_C_LOST_RING_FULL, NEV_C_LOST_INFLIGHT_FULL, NEV_C_LOST_EXIT};
+	static const uint8_t left[] = {NEV_C_DONE, NEV_C_LOST_RING_FULL, NEV_C_LOST_INFLIGHT_FULL,
+		NEV_C_LOST_EXIT, NEV_C_LOST_RATE};
 	uint64_t out = 0, in = 0;
 
 	for (unsigned i = 0; i < h->cpu_count; i++)

@@ -26,6 +26,8 @@
 #include "vmlinux/ioctl_table.h"
 
 #define RING_DEFAULT (4u << 20)
+#define RING_DEVICE (256u << 10) /* 16 KiB for each of the 16 queues of an engine in use */
+#define RING_DEFAULT_MAX (64u << 20)
 #define RING_MAX (1ull << 30)
 #define INFLIGHT_DEFAULT 16384u
 
@@ -97,6 +99,23 @@ static int refused(int error, const char *what, char *why, size_t why_size)
 	return error;
 }
 
+/* Per window, rounded up: what is not all is at least one. */
+static uint32_t rate_ceiling(uint32_t per_second)
+{
+	const uint64_t windows = 1000000000u / NEV_RATE_WINDOW_NS;
+
+	return (uint32_t)((per_second + windows - 1) / windows);
+}
+
+static uint32_t default_ring(unsigned devices)
+{
+	uint32_t bytes = RING_DEFAULT;
+
+	while (bytes < RING_DEFAULT_MAX && bytes / RING_DEVICE < devices)
+		bytes *= 2;
+	return bytes;
+}
+
 static int size_maps(struct ioctl_hooks *h, const struct ioctl_hooks_options *o)
 {
 	int r = libbpf_num_possible_cpus();
@@ -105,16 +124,16 @@ static int size_maps(struct ioctl_hooks *h, const struct ioctl_hooks_options *o)
 		return r;
 	h->cpu_count = (unsigned)r;
 	h->skel->rodata->all_processes = o->all_processes;
+	h->skel->rodata->rate_ceiling = rate_ceiling(o->rate);
 	ioctl_numbers((uint64_t *)(void *)h->skel->rodata->known_numbers);
 	r = bpf_map__set_max_entries(
-		h->skel->maps.ring, o->ring_bytes ? o->ring_bytes : RING_DEFAULT);
+		h->skel->maps.ring, o->ring_bytes ? o->ring_bytes : default_ring(o->devices));
 	r = r ? r
 	      : bpf_map__set_max_entries(h->skel->maps.inflight,
 			o->inflight_limit ? o->inflight_limit : INFLIGHT_DEFAULT);
 	r = r ? r : bpf_map__set_max_entries(h->skel->maps.requests, (uint32_t)ioctl_row_count);
 	r = r ? r : bpf_map__set_max_entries(h->skel->maps.cpus, h->cpu_count);
-	r = r ? r : bpf_program__set_autoload(h->skel->progs.follow_fork, !o->all_processes);
-	return r ? r : bpf_program__set_autoload(h->skel->progs.follow_free, !o->all_processes);
+	return r ? r : bpf_program__set_autoload(h->skel->progs.follow_fork, !o->all_processes);
 }
 
 struct nev_request ioctl_request(const struct ioctl_row *row)

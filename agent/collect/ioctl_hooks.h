@@ -21,12 +21,16 @@
 struct ioctl_hooks;
 
 struct ioctl_hooks_options {
-	uint32_t ring_bytes;	 /* BPF ring buffer; power of two and page multiple; 0 = 4 MiB */
+	/* BPF ring buffer; power of two and page multiple; 0: 256 KiB per device, 4 MiB to 64 MiB */
+	uint32_t ring_bytes;
 	uint32_t inflight_limit; /* threads that make calls; 0 = 16384 */
 	bool all_processes; /* false: only processes added with ioctl_hooks_track and their children
 			     */
-	const char *level;  /* NULL or "auto": the best; else as driver_hooks_options.force */
-	const char *sys;    /* where the driver's module is looked for; NULL: /sys */
+	uint32_t rate;	    /* calls of a process per second that are recorded; 0: all */
+	unsigned devices; /* how many there are to hold records of, for the default of ring_bytes */
+	const char *off;  /* as driver_hooks_options.off */
+	const char *level; /* NULL or "auto": the best; else as driver_hooks_options.force */
+	const char *sys;   /* where the driver's module is looked for; NULL: /sys */
 };
 
 /* Loads and attaches.  0; -EPERM, -ENOENT (no BTF; level not to be had), -EINVAL (ring size, no such

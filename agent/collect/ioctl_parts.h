@@ -37,7 +37,7 @@ struct ioctl_hooks {
 	bool driver_has_ioctl; /* so the system-call level leaves the driver's files alone */
 	int syscall_error;
 	bool overlap, stopped;
-	struct bpf_map *shared[6];
+	struct bpf_map *shared[7];
 	const char *names[IOCTL_MAX_NAMES + 1];
 	struct rec_ladder_step ladder[IOCTL_MAX_STEPS + 1];
 

@@ -79,7 +79,8 @@ static void settle(struct ledger *g)
 {
 	uint64_t *v = g->value;
 	uint64_t gone = v[REC_C_KERNEL_DONE] + v[REC_C_KERNEL_RING_FULL] +
-			v[REC_C_KERNEL_INFLIGHT_FULL] + v[REC_C_KERNEL_EXIT_LOST];
+			v[REC_C_KERNEL_INFLIGHT_FULL] + v[REC_C_KERNEL_EXIT_LOST] +
+			v[REC_C_KERNEL_RATE];
 
 	if (v[REC_C_KERNEL_ENTERED] < gone)
 		v[REC_C_KERNEL_ENTERED] = gone;

@@ -133,7 +133,8 @@ static inline bool bpf_test_balanced(void)
 	return bpf_test_counter(NEV_C_ENTERED) ==
 	       bpf_test_counter(NEV_C_DONE) + bpf_test_counter(NEV_C_LOST_RING_FULL) +
 		       bpf_test_counter(NEV_C_LOST_INFLIGHT_FULL) +
-		       bpf_test_counter(NEV_C_LOST_EXIT) + bpf_test_open_calls();
+		       bpf_test_counter(NEV_C_LOST_EXIT) + bpf_test_counter(NEV_C_LOST_RATE) +
+		       bpf_test_open_calls();
 }
 
 /* The next record of the ring; it must be whole.  NULL: none. */

@@ -278,3 +278,29 @@ TEST("driver hooks: the system call stays hooked while the driver's own hooks ar
 	CHECK(h == NULL);
 	CHECK(strstr(why, "kprobe"));
 }
+
+TEST("driver hooks: families that are left out are said so, and a word that is none is found",
+	"[driver]")
+{
+	_cleanup_(cleanup_fake) struct fake f = {0};
+	struct driver_hooks_options o = {.off = "file,doorbell"};
+	struct driver_hooks *h = NULL;
+	char why[256] = "";
+	size_t length = 0;
+	const char *unknown;
+
+	NEED_HOOKS();
+	REQUIRE(fake_make(&f));
+	REQUIRE(load(&f, "2.24.7.0\n", "live\n"));
+	o.sys = f.sys.s;
+	REQUIRE_EQ(driver_hooks_open(&o, &h, why, sizeof(why)), 0);
+	CHECK_STR(result_of(h, "file", "fentry"), "off");
+	CHECK_STR(result_of(h, "doorbell", "kprobe"), "off");
+	CHECK_STR(result_of(h, "ioctl", "fentry"), "no BTF");
+	driver_hooks_close(h);
+
+	CHECK(driver_hooks_unknown_family("file,doorbell,user-ring", &length) == NULL);
+	CHECK(driver_hooks_unknown_family("", &length) == NULL);
+	unknown = driver_hooks_unknown_family("file,door,queue", &length);
+	CHECK(unknown && length == 4 && strncmp(unknown, "door", 4) == 0);
+}

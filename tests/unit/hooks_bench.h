@@ -363,9 +363,9 @@ static inline struct sums sums(struct bench *b)
 
 static inline bool balanced(const struct sums *s)
 {
-	return s->c[NEV_C_ENTERED] == s->c[NEV_C_DONE] + s->c[NEV_C_LOST_RING_FULL] +
-					      s->c[NEV_C_LOST_INFLIGHT_FULL] +
-					      s->c[NEV_C_LOST_EXIT] + s->open;
+	return s->c[NEV_C_ENTERED] ==
+	       s->c[NEV_C_DONE] + s->c[NEV_C_LOST_RING_FULL] + s->c[NEV_C_LOST_INFLIGHT_FULL] +
+		       s->c[NEV_C_LOST_EXIT] + s->c[NEV_C_LOST_RATE] + s->open;
 }
 
 static const struct order buf_copy = {

@@ -115,6 +115,26 @@ TEST("hooks: calls that find no room among the open ones are counted", "[hooks]"
 	CHECK(balanced(&s));
 }
 
+TEST("hooks: calls beyond the ceiling of a process are counted, and the others are there",
+	"[hooks]")
+{
+	_cleanup_(cleanup_bench) struct bench *b = NULL;
+	struct order o = buf_copy;
+	struct sums s;
+
+	NEED_HOOKS();
+	b = bench_open((struct ioctl_hooks_options){.rate = 100}, true); /* one per 10 ms */
+	REQUIRE(b != NULL);
+	o.count = 2000;
+	tell(b, o);
+	s = sums(b);
+	CHECK_EQ(s.c[NEV_C_ENTERED], 2000);
+	CHECK(s.c[NEV_C_LOST_RATE] > 0);
+	CHECK(s.c[NEV_C_DONE] > 0);
+	CHECK_EQ(s.c[NEV_C_DONE] + s.c[NEV_C_LOST_RATE], 2000);
+	CHECK(balanced(&s));
+}
+
 /* File descriptor of this process's BPF map with that name; -1 if there is none. */
 static int map_named(const char *name)
 {

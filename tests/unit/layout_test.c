@@ -88,6 +88,8 @@ static const struct member members[] = {
 	MEMBER(nev_request, out),
 	MEMBER(nev_request, out_index),
 	MEMBER(nev_request, args),
+	MEMBER(nev_rate, window),
+	MEMBER(nev_rate, calls),
 	MEMBER(nev_cpu, counters),
 	MEMBER(nev_cpu, entering_ns),
 	MEMBER(nev_cpu, seq),
@@ -173,7 +175,7 @@ TEST("layout: BPF and C agree on every shared structure", "[bpf]")
 		CHECK_EQ(listed(name), btf_vlen(t));
 		structs++;
 	}
-	CHECK_EQ(structs, 9);
+	CHECK_EQ(structs, 10);
 	bpf_object__close(obj);
 }
 

@@ -92,11 +92,12 @@ standin_zero() { echo 0 >/sys/kernel/debug/neuron_standin/counts; }
 # Until a function of the driver is hooked, by whatever step; needs no recorder that says so.
 wait_hooked() { wait_for grep -q "^$1 " /sys/kernel/tracing/enabled_functions; }
 
-# Unloads the driver, which a recorder lets go at its next look after the last device was closed: within a second.
+# Unloads the driver, which a recorder begins to let go at its next look after the last device was closed.  The emulated
+# machine takes a second or two to detach the hooks.
 unload_soon() {
 	local tries=0
 	until rmmod neuron 2>/tmp/rmmod; do
-		[ $tries -lt 100 ] || { cat /tmp/rmmod; return 1; }
+		[ $tries -lt 1000 ] || { cat /tmp/rmmod; return 1; }
 		tries=$((tries + 1))
 		usleep 10000
 	done

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver_idle.c - lets go of the module while nobody else uses it.
+ *
+ * fentry programs and raw tracepoints hold references of the module whose functions they watch, so that
+ * rmmod would be refused as long as we record.  They are attached only while somebody else holds a
+ * reference too, which an open device does.  In between kprobes stand in for them, which hold none: the
+ * first open is seen, and what follows until the programs are back.
+ *
+ *	HELD      fentry and tracepoints are on
+ *	FREEING   stand-ins are on too; waits until no call that fentry saw enter is open
+ *	FREE      stand-ins alone
+ *	TAKING    fentry is on again too; waits for the calls of the stand-ins
+ *
+ * While both are on, nev_cpu.overlap has each call belong to the hook that saw it enter first, and its work
+ * on the DMA path to the same kind.
+ *
+ * How many references are ours the kernel does not say: up to 6.3 one for each function that has fentry
+ * programs attached, later one for each program that is loaded.  Which it is was measured when the first
+ * were attached.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/collect/driver_parts.h"
+
+/* Drains that a new driver may stay unused before it is let go: whoever loads it uses it soon. */
+#define GRACE 50u
+
+static bool holds_module(const struct driver_link *l)
+{
+	return l->level == HOOK_LEVEL_FENTRY || l->level == HOOK_LEVEL_TRACEPOINT;
+}
+
+static bool is_standin(const struct driver_link *l)
+{
+	return l->is_standin;
+}
+
+/* References that the links hold, counting functions; and counting programs. */
+static void count_references(const struct driver_hooks *h, unsigned *functions, unsigned *programs)
+{
+	*functions = *programs = 0;
+	for (unsigned i = 0; i < h->link_count; i++) {
+		const struct driver_link *l = &h->links[i];
+		const char *target = strchr(l->name, ':');
+		bool seen = l->level != HOOK_LEVEL_FENTRY && l->level != HOOK_LEVEL_TRACEPOINT;
+
+		*programs += !seen;
+		for (unsigned k = 0; k < i && !seen; k++)
+			seen = l->level == HOOK_LEVEL_FENTRY &&
+			       h->links[k].level == HOOK_LEVEL_FENTRY &&
+			       strcmp(strchr(h->links[k].name, ':'), target) == 0;
+		*functions += !seen;
+	}
+}
+
+static unsigned distance(int a, unsigned b)
+{
+	return (unsigned)a > b ? (unsigned)a - b : b - (unsigned)a;
+}
+
+void driver_idle_measure(struct driver_hooks *h, int before)
+{
+	int after = driver_module_refcount(h->o.sys);
+	unsigned functions, programs;
+
+	count_references(h, &functions, &programs);
+	if (before < 0 || after < before || !programs)
+		return;
+	h->by_program = distance(after - before, programs) < distance(after - before, functions);
+}
+
+/* References that others hold; 0 also when it cannot be read. */
+static unsigned users(const struct driver_hooks *h)
+{
+	int all = driver_module_refcount(h->o.sys);
+	unsigned functions, programs, ours;
+
+	count_references(h, &functions, &programs);
+	ours = h->by_program ? programs : functions;
+	return all > 0 && (unsigned)all > ours ? (unsigned)all - ours : 0;
+}
+
+/* Attaches stand-ins for the families that are on fentry and can have a kprobe. */
+static void attach_standins(struct driver_hooks *h)
+{
+	unsigned before = h->link_count;
+
+	if (driver_hooks_level(h, "ioctl") != HOOK_LEVEL_FENTRY)
+		return; /* whose call is whose would not be known */
+	for (unsigned f = 0; f < h->family_count; f++)
+		for (unsigned i = 0; i < HOOK_OBJECTS; i++)
+			if (h->levels[f] == HOOK_LEVEL_FENTRY && h->standins[i].obj &&
+				h->standin_families >> f & 1)
+				(void)driver_family_attach(
+					h, &h->standins[i], HOOK_LEVEL_KPROBE, f);
+	for (unsigned i = before; i < h->link_count; i++)
+		h->links[i].is_standin = true;
+}
+
+static bool take_back(struct driver_hooks *h)
+{
+	for (unsigned i = 0; i < h->instance_count; i++)
+		for (unsigned f = 0; f < h->family_count; f++)
+			if (h->instances[i].families >> f & 1 &&
+				h->levels[f] == h->instances[i].level &&
+				h->levels[f] != HOOK_LEVEL_KPROBE &&
+				driver_family_attach(
+					h, &h->instances[i], (enum hook_level)h->levels[f], f) < 0)
+				return false;
+	return true;
+}
+
+void driver_idle_prepare(struct driver_hooks *h)
+{
+	h->idle = DRIVER_HELD;
+	h->idle_ticks = 0;
+	h->was_used = false;
+}
+
+bool driver_hooks_between(const struct driver_hooks *h)
+{
+	return h->idle == DRIVER_FREEING || h->idle == DRIVER_TAKING;
+}
+
+bool driver_hooks_should_switch(struct driver_hooks *h)
+{
+	bool used;
+
+	if (!h->module.present || h->force == HOOK_LEVEL_TRACEPOINT || driver_hooks_between(h))
+		return false;
+	if (h->idle == DRIVER_HELD) {
+		unsigned functions, programs;
+
+		count_references(h, &functions, &programs);
+		if (!programs)
+			return false;
+	}
+	used = users(h) > 0;
+	h->was_used |= used;
+	h->idle_ticks++;
+	return h->idle == DRIVER_FREE ? used : !used && (h->was_used || h->idle_ticks > GRACE);
+}
+
+void driver_hooks_switch(struct driver_hooks *h)
+{
+	if (h->idle == DRIVER_HELD) {
+		attach_standins(h);
+		h->idle = DRIVER_FREEING;
+	} else {
+		if (h->by_program)
+			driver_instances_reopen(h);
+		h->idle = take_back(h) ? DRIVER_TAKING : DRIVER_FREE;
+	}
+	driver_hooks_list(h);
+}
+
+void driver_hooks_settle(struct driver_hooks *h, const uint32_t open_via[NEV_VIA_MAX])
+{
+	if (h->idle == DRIVER_FREEING && !open_via[NEV_VIA_FENTRY]) {
+		driver_links_drop(h, 0, holds_module);
+		if (h->by_program)
+			driver_instances_unload(h);
+		h->idle = DRIVER_FREE;
+	} else if (h->idle == DRIVER_TAKING && !open_via[NEV_VIA_KPROBE]) {
+		driver_links_drop(h, 0, is_standin);
+		driver_idle_prepare(h);
+	}
+	driver_hooks_list(h);
+}
