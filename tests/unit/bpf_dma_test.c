@@ -367,3 +367,93 @@ TEST("bpf dma: directions of a copy follow from what lies at its ends", "[bpf][b
 		bpf_test_close();
 	}
 }
+
+/* ---- two kinds of hooks at once ------------------------------------------------------------ */
+
+/* Everything that both kinds see, by one of them; how many records that makes. */
+static unsigned all_by(enum nev_via via)
+{
+	static const struct whole two[2][2] = {
+		{{"memset", NEV_DMA_MEMSET, BY_TRACE, memset_fentry, memset_fexit, NULL, NULL, 5},
+			{"zerocopy", NEV_DMA_ZEROCOPY, BY_TRACE, zerocopy_fentry, zerocopy_fexit,
+				NULL, NULL, 6}},
+		{{"memset", NEV_DMA_MEMSET, BY_PROBE, NULL, NULL, memset_kprobe, memset_kret, 0},
+			{"zerocopy", NEV_DMA_ZEROCOPY, BY_PROBE, NULL, NULL, zerocopy_kprobe,
+				zerocopy_kret, 0}},
+	};
+	bool probe = via == NEV_VIA_KPROBE;
+	unsigned n = 0;
+
+	ring_by(probe, 4, 4);
+	complete_by(probe, 4, 0);
+	for (int i = 0; i < 2; i++) {
+		enter_whole(&two[probe][i], 64);
+		exit_whole(&two[probe][i], 0);
+	}
+	if (probe) {
+		run_probe(user_kprobe, address(device), ENGINE, QUEUE, 6, 7, 0);
+		run_return(user_kret, 0);
+		run_probe(ack_kprobe, address(device), ENGINE, QUEUE, 6, 0, 0);
+		run_return(ack_kret, 0);
+	} else {
+		run_trace(user_fentry, address(device), ENGINE, QUEUE, 6, 7, 0, 0);
+		run_trace(user_fexit, address(device), ENGINE, QUEUE, 6, 7, 0, 0);
+		run_trace(ack_fexit, address(device), ENGINE, QUEUE, 6, 0, 0, 0);
+	}
+	while (take().hdr.type)
+		n++;
+	return n;
+}
+
+TEST("bpf dma: while two kinds of hooks watch, work is of the kind that saw its call enter, else "
+     "of fentry",
+	"[bpf][bpf-host]")
+{
+	static const struct {
+		bool overlap, open;
+		enum nev_via via;
+		unsigned by_fentry, by_kprobe;
+	} cases[] = {
+		{false, true, NEV_VIA_KPROBE, 8, 8}, {true, true, NEV_VIA_FENTRY, 8, 0},
+		{true, true, NEV_VIA_KPROBE, 0, 8},
+		{true, false, NEV_VIA_KPROBE, 8, 0}, /* its last call has ended */
+		{true, false, NEV_VIA_MAX, 8, 0},    /* it has never made one */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct nev_inflight in = {
+			.start_ns = cases[i].open, .tid = TGID, .via = (uint8_t)cases[i].via};
+
+		REQUIRE(open_dma());
+		for (uint32_t cpu = 0; cpu < BPF_TEST_CPUS; cpu++)
+			((struct nev_cpu *)bpf_host_lookup("cpus", &cpu))->overlap =
+				cases[i].overlap;
+		if (cases[i].via != NEV_VIA_MAX)
+			CHECK_EQ(bpf_host_update("inflight", &in.tid, &in, 0), 0);
+		test_info("case %zu", i);
+		CHECK_EQ(all_by(NEV_VIA_FENTRY), cases[i].by_fentry);
+		CHECK_EQ(all_by(NEV_VIA_KPROBE), cases[i].by_kprobe);
+		bpf_test_close();
+	}
+}
+
+TEST("bpf dma: a thread of the driver without a place, or of a driver of another shape, rings for "
+     "itself",
+	"[bpf][bpf-host]")
+{
+	uint64_t context = 4096;
+
+	REQUIRE(open_dma());
+	bpf_host.absent = "zcdma_context";
+	run_probe(owner_kprobe, context, 0, 0, 0, 0, 0);
+	run_return(owner_kret, 0);
+	bpf_host.absent = NULL;
+	run_trace(owner_fentry, context, 0, 0, 0, 0, 0, 0); /* no thread of the driver */
+	CHECK_EQ(bpf_host_count("dma_threads"), 0);
+	bpf_host.tgid = bpf_host.tid = 4000; /* and nobody wants its doorbells */
+	ring_by(true, 1, 1);
+	bpf_host_fail("dma_queues", BPF_HOST_LOOKUP, 0, 1, 2);
+	ring_by(true, 1, 1);
+	CHECK(nothing_more());
+	bpf_test_close();
+}

@@ -276,6 +276,7 @@ TEST("bpf driver: the device is the driver's own number, or the node's where tha
 		{"no BTF of the driver", "ncdev", true, true, MINOR},
 		{"not yet opened", NULL, false, true, MINOR},
 		{"the device is gone", NULL, true, false, MINOR},
+		{"half of a BTF", "neuron_device", true, true, MINOR},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -299,6 +300,19 @@ TEST("bpf driver: the device is the driver's own number, or the node's where tha
 		}
 		bpf_test_close();
 	}
+}
+
+TEST("bpf driver: a request that the driver does not have ends as the caller sees it",
+	"[bpf][bpf-host]")
+{
+	REQUIRE(open_driver(2));
+	for (int level = 0; level < LEVELS; level++) {
+		const struct nev_ioctl *e = ioctl_by((enum level)level, 0x80084e28, -515);
+
+		REQUIRE(e != NULL);
+		CHECK_EQ(e->result, -ENOTTY);
+	}
+	bpf_test_close();
 }
 
 TEST("bpf driver: operations of a process that is not followed leave nothing", "[bpf][bpf-host]")

@@ -456,8 +456,9 @@ TEST("driver: what no step of the ladder reached is named, with what was tried",
 		"memory, asynchronous copies, rings that programs fill themselves, "
 		"queues"));
 	CHECK(is_blind(&fx, "DMA that devices start by themselves, and the driver's interrupts"));
-	CHECK(is_blind(&fx, "how long copies took, those without a buffer's size, and zero copy: "
-			    "tracepoints tell that a copy was made"));
+	CHECK(is_blind(&fx,
+		"how long copies took, those without a buffer's size, and zero copy: tracepoints "
+		"tell that a copy was made"));
 	fx_free(&fx);
 }
 
