@@ -232,8 +232,8 @@ int leaf_take_back(
 		for (unsigned i = 0; rc == 0 && i < MERGE_FILES; i++)
 			rc = check_end(&c, (enum merge_file)i);
 		/* trace_info.pb first: with it the set is whole. */
-		for (unsigned i = MERGE_FILES; rc == 0 && i--;)
-			rc = take_away(&c, (enum merge_file)i);
+		for (unsigned i = 0; rc == 0 && i < MERGE_FILES; i++)
+			rc = take_away(&c, (enum merge_file)(MERGE_FILES - 1 - i));
 	}
 	for (unsigned i = 0; i < MERGE_FILES; i++)
 		if (c.there[i])
