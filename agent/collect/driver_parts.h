@@ -86,7 +86,7 @@ struct driver_hooks {
 	unsigned map_count;
 	enum driver_idle idle;
 	unsigned idle_ticks; /* drains since the state began */
-	bool was_used, by_program;
+	bool was_used, by_program, no_entries;
 	struct driver_instance standins[HOOK_OBJECTS];
 	uint32_t standin_families;
 	uint64_t missed;      /* by programs that are detached */

@@ -91,7 +91,9 @@ missing_needs() { # test, kernel directory, guest's directory for modules
 				[ "$word" = module ] || { echo "a stand-in; NEURON_KO is given"; return; }
 				mkdir -p "$3/given" && cp "$NEURON_KO" "$3/given/neuron.ko"
 			else
-				[ -e "$2/standin/$v/built-now" ] || build_standin "$2" "$v" | grep . && return
+				if [ ! -e "$2/standin/$v/built-now" ]; then
+					build_standin "$2" "$v" | grep . && return
+				fi
 				touch "$2/standin/$v/built-now"
 				mkdir -p "$3/standin/$v" && strip -g -o "$3/standin/$v/neuron.ko" "$2/standin/$v/neuron.ko"
 			fi ;;

@@ -33,6 +33,8 @@ function columns(line, prefix) {
 	sub(/^ioctl_/, "", name)
 	if (sub(/^dma_/, "", name))
 		kind = "dma"
+	else if (sub(/^driver_/, "", name))
+		kind = "module"
 	else if (name ~ /^(open|flush|release|mmap)$/)
 		kind = "file"
 	device = value($0, "nd_idx")

@@ -89,16 +89,28 @@ standin_calls() { awk -v f="$1" '$2 == f { n += $3 } END { print n + 0 }' /sys/k
 standin_bytes() { awk -v f="$1" '$2 == f { n += $5 } END { print n + 0 }' /sys/kernel/debug/neuron_standin/counts; }
 standin_zero() { echo 0 >/sys/kernel/debug/neuron_standin/counts; }
 
-# Until a function of the driver is hooked, by whatever step; needs no recorder that says so.
-wait_hooked() { wait_for grep -q "^$1 " /sys/kernel/tracing/enabled_functions; }
+links() { bpftool link list 2>/dev/null | grep -c '^[0-9]'; }
+# Until the recorder has hooked the driver that was just loaded: a function of it, by whatever step, and then no
+# other hook for a second.
+wait_hooked() { # function
+	local n=-1 still=0
+	wait_for grep -q "^$1 " /sys/kernel/tracing/enabled_functions
+	while [ $still -lt 10 ]; do
+		still=$((still + 1))
+		[ "$n" = "$(links)" ] || still=0
+		n=$(links)
+		usleep 100000
+	done
+}
 
-# Unloads the driver, which a recorder lets go at its next look after the last device was closed: within a second.
+# Unloads the driver, which a recorder lets go after the last device was closed: hook by hook, and in an emulated
+# machine the kernel takes its time for each.
 unload_soon() {
 	local tries=0
 	until rmmod neuron 2>/tmp/rmmod; do
-		[ $tries -lt 100 ] || { cat /tmp/rmmod; return 1; }
+		[ $tries -lt 300 ] || { cat /tmp/rmmod; return 1; }
 		tries=$((tries + 1))
-		usleep 10000
+		usleep 100000
 	done
 	echo "unloaded after $tries refusals"
 }

@@ -13,8 +13,14 @@ stop_leftovers() { # whatever a test has started
 	done
 	wait
 }
+# Hooks of a recorder that was killed go one after the other.
 unload() {
-	[ ! -e /sys/module/neuron ] || rmmod neuron 2>&1
+	local tries=0
+	while [ -e /sys/module/neuron ] && ! rmmod neuron 2>/tmp/rmmod; do
+		[ $tries -lt 100 ] || { cat /tmp/rmmod; return; }
+		tries=$((tries + 1))
+		usleep 100000
+	done
 }
 
 one() { # name, seconds
