@@ -74,7 +74,7 @@ MODEL_SRC := $(filter-out tests/model/main.c,$(wildcard tests/model/*.c))
 # The BPF programs once more, for the host, and the kernel that they meet there.
 BPFHOST_SRC := $(wildcard tests/shim/bpf/*.c tests/shim/bpf/programs/*.c)
 ALL_C     := $(CORE_SRC) $(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC) $(UNIT_SRC) $(BENCH_SRC) $(WORK_SRC) \
-	$(MODEL_SRC) tests/model/main.c $(wildcard tests/shim/*.c) $(BPFHOST_SRC) $(FUZZ_SRC)
+	$(MODEL_SRC) tests/model/main.c $(wildcard tests/shim/*.c) $(BPFHOST_SRC) $(wildcard tests/btf/*.c) $(FUZZ_SRC)
 
 CORE_O    := $(call obj,$(CORE_SRC)) $(PB_O)
 MAINS_O   := $(call obj,agent/main.c runtime/vdev/main.c)
@@ -102,7 +102,7 @@ PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 # ---- targets ------------------------------------------------------------------------------------
 
 .PHONY: help setup all demo test test-unit test-cli test-vm lint asan tsan fuzz fuzz-programs \
-	bench bench-bpf bench-trace bench-merge bench-export coverage-bpf install clean test-programs FORCE
+	bench bench-bpf bench-trace bench-merge bench-export coverage-bpf vmlinux-check install clean test-programs FORCE
 
 help:
 	@echo 'ntrace $(VERSION)'
@@ -120,6 +120,7 @@ help:
 	@echo '  make bench-trace  what an event costs the traced program, beside LTTng-UST and crossbeam'
 	@echo '  make bench-merge  the merge at 1, 10 and 50 million events (BENCH_EVENTS), beside dd, protobuf-c, babeltrace2'
 	@echo '  make bench-export  the Perfetto export at 1 and 10 million events (EXPORT_EVENTS)'
+	@echo "  make vmlinux-check BTF='KERNEL MODULE...'  do they have what the BPF programs read"
 	@echo '  make coverage-bpf  which branches of the BPF programs the tests take that run them on the host'
 	@echo '  make install  to $$(DESTDIR)$$(PREFIX), now $(DESTDIR)$(PREFIX)'
 	@echo '  make clean    remove $(BUILD)/'
@@ -173,7 +174,7 @@ fuzz-programs: $(LIBFUZZ) $(BUILD)/tests/frames_seed
 bench: $(BENCHES) $(PROGRAMS) $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/bench/run.sh
 
-# On a file first, where the call itself is short, then over the virtual device.
+# On a file, where the call itself is short, and over the virtual device, whose answer takes a round trip.
 bench-bpf: $(BUILD)/bench/ioctl_overhead $(BUILD)/bench/bpf_load $(VDEV)
 	$(Q)$(BUILD)/bench/bpf_load
 	$(Q)$(BUILD)/bench/ioctl_overhead --peers
@@ -255,10 +256,11 @@ $(BUILD)/obj/%.o: %.c | $(PB_H) $(SKEL_H)
 	$(call say,CC)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
 
-# Without const: what the loader sets before a program is verified, a test sets.
+# Without const: what the loader sets before a program is verified, a test sets.  Programs load what is not aligned, as
+# x86 does.
 $(BUILD)/obj/tests/shim/bpf/programs/%.o: CPPFLAGS_ALL += -Itests/shim/bpf -D__bpf__ -Dconst=
 $(BUILD)/obj/tests/shim/bpf/programs/%.o: CFLAGS_ALL += -Wno-unknown-pragmas -Wno-missing-prototypes \
-	-Wno-conversion -Wno-unused-parameter -Wno-sign-compare
+	-Wno-conversion -Wno-unused-parameter -Wno-sign-compare -Wno-shadow $(if $(SANITIZE),-fno-sanitize=alignment)
 
 $(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h tests/shim/watchdog.h
 	$(call say,CXX)
@@ -288,20 +290,30 @@ $(VDEV): $(call obj,$(VDEV_SRC)) $(CORE_O)
 		$(call pkg_libs,fuse3 libprotobuf-c libzstd libxxhash jansson)
 
 # Tests link everything but the two main.c; the public ABI is tested through the shared library.
-$(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c $(BPFHOST_SRC)) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
+$(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c tests/btf/check.c $(BPFHOST_SRC)) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
 		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC)))
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CXX) -o $@ $^ $(LDFLAGS_ALL) \
 		$(call pkg_libs,libbpf libelf fuse3 libprotobuf-c libzstd libxxhash jansson) -ldl
 
+$(BUILD)/tests/vmlinux_check: $(call obj,tests/btf/main.c tests/btf/check.c) $(CORE_O)
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -o $@ $^ $(LDFLAGS_ALL) \
+		$(call pkg_libs,libbpf libelf libprotobuf-c libzstd libxxhash jansson)
+
+# One machine: its kernel, then its modules.  Those that are kept in the tree are looked at in `make test`.
+BTF ?= /sys/kernel/btf/vmlinux $(wildcard /sys/kernel/btf/neuron)
+vmlinux-check: $(BUILD)/tests/vmlinux_check
+	$(Q)$(BUILD)/tests/vmlinux_check $(BTF)
+
 # Which branches of the BPF programs the tests take that run them on the host.
 BPFCOV_O := $(patsubst tests/shim/bpf/programs/%.c,$(BUILD)/bpfcov/%.o,$(wildcard tests/shim/bpf/programs/*.c))
 $(BUILD)/bpfcov/%.o: tests/shim/bpf/programs/%.c $(wildcard bpf/*.[ch] vmlinux/*.h tests/shim/bpf/*.h tests/shim/bpf/bpf/*.h)
 	$(call say,CC)
-	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -Itests/shim/bpf -D__bpf__ -Dconst= -std=gnu11 -O0 -g \
-		--coverage -w -fvisibility=hidden $(SAN) -c $< -o $@
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -Itests/shim/bpf -D__bpf__ -Dconst= -D__always_inline=inline \
+		-std=gnu11 -O0 -g --coverage -w -fvisibility=hidden $(SAN) $(if $(SANITIZE),-fno-sanitize=alignment) -c $< -o $@
 
-$(BUILD)/bpfcov/unit: $(call obj,$(wildcard tests/unit/bpf_*_test.c) tests/shim/watchdog.c $(wildcard tests/shim/bpf/*.c)) \
+$(BUILD)/bpfcov/unit: $(call obj,$(wildcard tests/unit/bpf_*_test.c) tests/shim/watchdog.c tests/btf/check.c $(wildcard tests/shim/bpf/*.c)) \
 		$(BPFCOV_O) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
 		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(AGENT_SRC)))
 	$(call say,LD)

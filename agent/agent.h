@@ -59,6 +59,10 @@ error_t agent_one_argument(
  * EXIT_USAGE. */
 bool agent_wrong_kind(const char *command, const char *path, enum file_kind wanted);
 
+/* Warns that the session in dir is left out of what is shown, and says what to do.  ctx: the subcommand's name, for
+ * feed_options. */
+void agent_left_out(void *ctx, const char *dir, bool in_work);
+
 /* The exit code for a negative errno met while reading input. */
 int agent_exit_for_input(int error);
 

@@ -10,6 +10,8 @@
 #include "agent/agent.h"
 #include "agent/output/diff.h"
 #include "agent/output/json_out.h"
+#include "agent/output/leaf.h"
+#include "agent/output/leaf_below.h"
 #include "agent/output/report.h"
 #include "agent/output/same_trace.h"
 #include "agent/output/trace_read.h"
@@ -20,6 +22,7 @@ struct diff_args {
 	const char *path[2];
 	unsigned paths;
 	bool json;
+	bool incomplete; /* sessions are left out */
 	struct diff_options options;
 };
 
@@ -109,6 +112,19 @@ static int nothing_recorded(const char *path)
 	return rec_damaged(&damage) ? -EBADMSG : 1;
 }
 
+/* Says which sessions have no files yet; their number, 0 also when that cannot be told. */
+static size_t say_left_out(const char *path)
+{
+	static char name[] = "diff";
+	struct leaf_below out;
+	size_t n = leaf_below_left_out(path, &out) == 0 ? out.count : 0;
+
+	for (size_t i = 0; i < n; i++)
+		agent_left_out(name, out.dirs[i], leaf_in_work(out.dirs[i]));
+	leaf_below_free(&out);
+	return n;
+}
+
 /* A directory without traces is one all the same when that is what its recording gives. */
 static int explain_none(const char *path)
 {
@@ -117,7 +133,8 @@ static int explain_none(const char *path)
 	if (rc > 0)
 		return EXIT_OK;
 	if (rc == -ENOENT)
-		agent_message("diff: %s: there is no ntrace.pb here or one directory below", path);
+		agent_message("diff: %s: there is no ntrace.pb here or one directory below%s", path,
+			say_left_out(path) ? ", and what is above has no files yet" : "");
 	else if (rc == 0)
 		agent_message("diff: %s: the recording is not merged yet; `ntrace replay %s -o "
 			      "DIR` writes its traces",
@@ -128,7 +145,7 @@ static int explain_none(const char *path)
 	return rc == -ENOENT || rc == 0 ? EXIT_ENVIRONMENT : agent_exit_for_input(rc);
 }
 
-static int find(const char *path, struct trace_set *set)
+static int find(struct diff_args *a, const char *path, struct trace_set *set)
 {
 	int rc = trace_set_find(path, set);
 
@@ -142,6 +159,8 @@ static int find(const char *path, struct trace_set *set)
 	rc = same_trace_twice(set, &twice);
 	if (rc < 0)
 		agent_message("diff: %s", twice ? twice : strerror(-rc));
+	else if (!set->is_file && say_left_out(path))
+		a->incomplete = true;
 	return rc < 0 ? agent_exit_for_input(rc) : EXIT_OK;
 }
 
@@ -253,11 +272,13 @@ int cmd_diff(int argc, char **argv)
 	if (agent_wrong_kind("diff", a.path[0], FILE_NTRACE) ||
 		agent_wrong_kind("diff", a.path[1], FILE_NTRACE))
 		return EXIT_USAGE;
-	code = find(a.path[0], &set[0]);
+	code = find(&a, a.path[0], &set[0]);
 	if (code == EXIT_OK)
-		code = find(a.path[1], &set[1]);
+		code = find(&a, a.path[1], &set[1]);
 	if (code == EXIT_OK)
 		code = compare(&a, set);
+	if (a.incomplete && code <= EXIT_NO)
+		code = EXIT_DATA;
 	trace_set_free(&set[0]);
 	trace_set_free(&set[1]);
 	if ((fflush(stdout) != 0 || ferror(stdout)) && code <= EXIT_NO) {

@@ -154,6 +154,7 @@ int cmd_export(int argc, char **argv)
 	struct outfile f = {0};
 	struct perfetto_result r = {0};
 	_cleanup_free_ char *error = NULL;
+	static char name[] = "export";
 	bool write_failed = false;
 
 	agent_parse(&argp, "ntrace export", argc, argv, 0, &a);
@@ -175,7 +176,10 @@ int cmd_export(int argc, char **argv)
 	int rc = to_stdout ? 0 : outfile_open(&f, a.out);
 	if (rc < 0)
 		return say_written(&a, rc);
-	struct feed_options how = {.cancel = interrupt_arm(), .device = a.device};
+	struct feed_options how = {.cancel = interrupt_arm(),
+		.device = a.device,
+		.left_out = agent_left_out,
+		.left_out_ctx = name};
 	rc = perfetto_export(a.path, &how, to_stdout ? write_stdout : write_file,
 		to_stdout ? (void *)(uintptr_t)how.cancel : &f, &r, &write_failed, &error);
 	if (!to_stdout && holds_something(rc, &r)) {

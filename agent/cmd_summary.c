@@ -75,6 +75,15 @@ static int print(const struct summary_args *a, struct summary *s, int fed, const
 	return EXIT_DATA;
 }
 
+static void left_out(void *ctx, const char *dir, bool in_work)
+{
+	static char name[] = "summary";
+	struct summary *s = ctx;
+
+	s->left_out++;
+	agent_left_out(name, dir, in_work);
+}
+
 int cmd_summary(int argc, char **argv)
 {
 	struct summary_args a = {0};
@@ -88,6 +97,8 @@ int cmd_summary(int argc, char **argv)
 		return EXIT_USAGE;
 	s.cancel = how.cancel = interrupt_arm();
 	how.device = a.device;
+	how.left_out = left_out;
+	how.left_out_ctx = &s;
 	struct feed_sink sink = summary_sink(&s);
 	rc = feed_trace(a.path, &how, &sink, &error);
 	if (rc == 0 || rc == -EBADMSG) {

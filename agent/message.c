@@ -58,6 +58,22 @@ int agent_no_memory(const char *name)
 	return EXIT_INTERNAL;
 }
 
+void agent_left_out(void *ctx, const char *dir, bool in_work)
+{
+	const char *name = ctx;
+
+	if (in_work)
+		agent_message(
+			"%s: %s is left out: its session still goes on, or its files are just "
+			"being made",
+			name, dir);
+	else
+		agent_message(
+			"%s: %s is left out: its program ended without making the files of its "
+			"session; `ntrace salvage %s` makes them",
+			name, dir, dir);
+}
+
 static const struct {
 	int error, code;
 } input_codes[] = {

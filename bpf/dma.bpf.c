@@ -67,7 +67,7 @@ static __always_inline struct dma_place place_at(const struct ndma_eng *eng, __u
 static __always_inline int doorbell(const void *udma, __u32 queue, __u32 tx, __u32 rx)
 {
 	struct dma_thread *t = thread_of(false);
-	struct dma_fact f = {.kind = NEV_DMA_DOORBELL, .tx = tx, .rx = rx};
+	struct dma_place p;
 
 	if (t && t->user_mark) { /* it has a record of its own */
 		if (t->user_mark == USER_ONCE)
@@ -76,9 +76,8 @@ static __always_inline int doorbell(const void *udma, __u32 queue, __u32 tx, __u
 	}
 	if (!bpf_core_type_exists(struct ndma_eng))
 		return 0;
-	f.place = place_at(udma - bpf_core_field_offset(struct ndma_eng, udma), queue);
-	f.sequence = ring_doorbell(&f.place, tx, rx);
-	put_own(NEV_DMA_START, &f);
+	p = place_at(udma - bpf_core_field_offset(struct ndma_eng, udma), queue);
+	ring_doorbell(&p, tx, rx, t ? t->owner : 0);
 	return 0;
 }
 
@@ -96,6 +95,55 @@ int doorbell_kprobe(struct pt_regs *ctx)
 	if (!is_mine(NEV_VIA_KPROBE))
 		return 0;
 	return doorbell((const void *)ctx->di, ctx->si, ctx->dx, ctx->cx);
+}
+
+/* ---- owner: ndma_build_n_issue_zc_descs(context), driver 2.30 -------------------------------- */
+
+/* A context of zero copy is issued by the thread that asked for it, or later by a thread of the driver's
+ * for it. */
+static __always_inline int begin_issue(const struct ndma_h2t_zcdma_context___v230 *context)
+{
+	struct dma_thread *t;
+
+	if (!bpf_core_type_exists(struct ndma_h2t_zcdma_context___v230) || !is_kthread())
+		return 0;
+	t = thread_of(true);
+	if (t)
+		t->owner = BPF_CORE_READ(context, pid);
+	return 0;
+}
+
+static __always_inline int end_issue(void)
+{
+	struct dma_thread *t = thread_of(false);
+
+	if (t)
+		t->owner = 0;
+	return 0;
+}
+
+SEC("fentry/ndma_build_n_issue_zc_descs")
+int BPF_PROG(owner_fentry, void *context)
+{
+	return begin_issue(context);
+}
+
+SEC("fexit/ndma_build_n_issue_zc_descs")
+int BPF_PROG(owner_fexit, void *context, int result)
+{
+	return end_issue();
+}
+
+SEC("kprobe/ndma_build_n_issue_zc_descs")
+int owner_kprobe(struct pt_regs *ctx)
+{
+	return begin_issue((const void *)ctx->di);
+}
+
+SEC("kretprobe/ndma_build_n_issue_zc_descs")
+int owner_kret(struct pt_regs *ctx)
+{
+	return end_issue();
 }
 
 /* ---- completion: ndma_memcpy_wait_for_completion(eng, ring, count, ptr, async, intra) ------- */

@@ -32,7 +32,7 @@ struct dma_place {
 struct dma_rung {
 	__u32 sequence;	 /* its number */
 	__u32 tx, rx;	 /* descriptors */
-	__u32 tgid, tid; /* who rang */
+	__u32 tgid, tid; /* for whom it was rung; tid 0: a thread of the driver rang */
 };
 
 struct dma_queue {
@@ -73,7 +73,8 @@ struct dma_thread {
 	__u32 transfers;		/* whole ones so far */
 	__u64 eng, ring;		/* that is waited for */
 	__u32 count;
-	__u32 user_mark;	/* its next doorbell is of a ring of user space: enum */
+	__u32 user_mark; /* its next doorbell is of a ring of user space: enum */
+	__u32 owner;	 /* tgid; the thread is the driver's and works for it; 0: it does not */
 	struct dma_place place; /* of a function of a queue */
 	__u32 tx, rx;
 };
@@ -209,14 +210,15 @@ struct dma_fact {
 static __always_inline void put_dma(
 	enum nev_type type, const struct dma_fact *f, __u32 tgid, __u32 tid)
 {
-	__u32 here = this_tid();
-	const struct nev_inflight *in = bpf_map_lookup_elem(&inflight, &here);
+	const struct nev_inflight *in = NULL;
 	struct nev_cpu *cpu = this_cpu();
 	struct nev_dma *e;
 	__u64 seq;
 
 	if (!cpu)
-		return; /* cannot be: there is one per possible CPU */
+		return;	       /* cannot be: there is one per possible CPU */
+	if (tid == this_tid()) /* else another thread than this one saw it */
+		in = bpf_map_lookup_elem(&inflight, &tid);
 	__sync_fetch_and_add(&cpu->counters[NEV_C_DMA_MADE], 1);
 	seq = __sync_fetch_and_add(&cpu->seq, 1);
 	e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
@@ -257,25 +259,42 @@ static __always_inline void put_own(enum nev_type type, const struct dma_fact *f
 
 /* ---- doorbells ---------------------------------------------------------------------------- */
 
-/* Somebody rings: counts it, remembers who waits.  The doorbell's number; 0: there is no room. */
-static __always_inline __u32 ring_doorbell(const struct dma_place *p, __u32 tx, __u32 rx)
+static __always_inline bool is_kthread(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return task->flags & PF_KTHREAD;
+}
+
+/* Somebody rings, for himself or (owner) for another: counts it, remembers who waits. */
+static __always_inline void ring_doorbell(
+	const struct dma_place *p, __u32 tx, __u32 rx, __u32 owner)
 {
 	__u64 id = bpf_get_current_pid_tgid();
+	struct dma_fact f = {.place = *p, .kind = NEV_DMA_DOORBELL, .tx = tx, .rx = rx};
 	struct dma_queue *q = queue_of(p);
+	__u32 tgid = owner ? owner : id >> 32, tid = owner ? 0 : (__u32)id;
 	struct dma_rung *r;
 
-	if (!q)
-		return 0;
+	if (owner)
+		f.flags = NEV_DMA_F_KTHREAD;
+	if (!q) { /* there is no room: nobody will know its end */
+		if (wanted(tgid))
+			put_dma(NEV_DMA_START, &f, tgid, tid);
+		return;
+	}
 	if (q->end - q->first >= DMA_PENDING)
 		q->first = q->end - DMA_PENDING + 1; /* the oldest was given up */
 	r = &q->pending[q->end & (DMA_PENDING - 1)];
 	r->sequence = ++q->rung;
 	r->tx = tx;
 	r->rx = rx;
-	r->tgid = id >> 32;
-	r->tid = (__u32)id;
+	r->tgid = tgid;
+	r->tid = tid;
 	q->end++;
-	return r->sequence;
+	f.sequence = r->sequence;
+	if (wanted(tgid))
+		put_dma(NEV_DMA_START, &f, tgid, tid);
 }
 
 /* The next one has been waited for.  False: it is not known. */
@@ -312,7 +331,7 @@ static __always_inline void complete(const struct dma_place *p, __u32 count, __s
 		f.sequence = rung.sequence;
 		f.tx = rung.tx;
 		f.rx = rung.rx;
-		if (rung.tid != (__u32)id)
+		if (rung.tid != (__u32)id && is_kthread())
 			f.flags = NEV_DMA_F_KTHREAD;
 	}
 	if (wanted(rung.tgid))

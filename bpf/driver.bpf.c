@@ -24,7 +24,7 @@ char LICENSE[] SEC("license") = "GPL";
  * node is the same number, and all there is before the driver has opened the file. */
 static __always_inline __u32 device_of(const struct file *file, const struct inode *inode)
 {
-	if (bpf_core_type_exists(struct ncdev)) {
+	if (bpf_core_type_exists(struct ncdev) && bpf_core_type_exists(struct neuron_device)) {
 		const struct ncdev *nc = BPF_CORE_READ(file, private_data);
 		const struct neuron_device *nd = nc ? BPF_CORE_READ(nc, ndev) : NULL;
 

@@ -54,6 +54,7 @@ enum {
 /* ---- kernel ------------------------------------------------------------------------------- */
 
 #define O_WRONLY 1
+#define PF_KTHREAD 0x00200000 /* of a task's flags: a thread of the kernel's */
 #define PAGE_SHIFT 12	    /* x86-64 */
 #define MINOR_MASK 0xfffffu /* of a dev_t as the kernel has it */
 
@@ -105,6 +106,7 @@ struct signal_struct {
 struct task_struct {
 	int pid;  /* user space says tid */
 	int tgid; /* user space says pid */
+	unsigned int flags; /* PF_... */
 	struct files_struct *files;
 	struct signal_struct *signal;
 };

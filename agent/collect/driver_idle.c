@@ -8,9 +8,9 @@
  * first open is seen, and what follows until the programs are back.
  *
  *	HELD      fentry and tracepoints are on
- *	FREEING   stand-ins are on too; waits until no call that fentry saw enter is open
+ *	FREEING   stand-ins are on too; fentry sees no call enter, and goes when those it saw have returned
  *	FREE      stand-ins alone
- *	TAKING    fentry is on again too; waits for the calls of the stand-ins
+ *	TAKING    fentry is on again too; the same for the stand-ins
  *
  * While both are on, nev_cpu.overlap has each call belong to the hook that saw it enter first, and its work
  * on the DMA path to the same kind.
@@ -30,6 +30,22 @@
 static bool holds_module(const struct driver_link *l)
 {
 	return l->level == HOOK_LEVEL_FENTRY || l->level == HOOK_LEVEL_TRACEPOINT;
+}
+
+/* Of calls: what is done inside of one goes on to be seen as long as it is open. */
+static bool is_call_entry(const struct driver_link *l)
+{
+	return l->is_entry && strstr(l->name, ":ncdev_");
+}
+
+static bool is_holding_entry(const struct driver_link *l)
+{
+	return holds_module(l) && is_call_entry(l);
+}
+
+static bool is_standin_entry(const struct driver_link *l)
+{
+	return l->is_standin && is_call_entry(l);
 }
 
 static bool is_standin(const struct driver_link *l)
@@ -145,6 +161,7 @@ bool driver_hooks_should_switch(struct driver_hooks *h)
 
 void driver_hooks_switch(struct driver_hooks *h)
 {
+	h->no_entries = false;
 	if (h->idle == DRIVER_HELD) {
 		attach_standins(h);
 		h->idle = DRIVER_FREEING;
@@ -158,7 +175,12 @@ void driver_hooks_switch(struct driver_hooks *h)
 
 void driver_hooks_settle(struct driver_hooks *h, const uint32_t open_via[NEV_VIA_MAX])
 {
-	if (h->idle == DRIVER_FREEING && !open_via[NEV_VIA_FENTRY]) {
+	/* First no call enters there any more, then all that did have returned. */
+	if (!h->no_entries) {
+		driver_links_drop(
+			h, 0, h->idle == DRIVER_FREEING ? is_holding_entry : is_standin_entry);
+		h->no_entries = true;
+	} else if (h->idle == DRIVER_FREEING && !open_via[NEV_VIA_FENTRY]) {
 		driver_links_drop(h, 0, holds_module);
 		if (h->by_program)
 			driver_instances_unload(h);

@@ -24,13 +24,17 @@ const struct hook_row hook_rows[] = {
 #define LEVEL_tracepoint HOOK_LEVEL_TRACEPOINT
 #define HOOK(family, level, object, program, target, nargs)                          \
 	{family, program, target, LEVEL_##level, HOOK_OBJECT_##object, (nargs)&ARGS, \
-		((nargs)&LAYOUT) != 0},
-#define ARGS 0x7f
+		((nargs)&LAYOUT) != 0, ((nargs)&LESS) != 0},
+#define ARGS 0x3f
+#define LESS 0x40
 #define LAYOUT 0x80
+#define OR_ONE_LESS(nargs) ((nargs) | LESS)
 #define WITH_LAYOUT(nargs) ((nargs) | LAYOUT)
 #include "agent/collect/hooks.def"
 #undef WITH_LAYOUT
+#undef OR_ONE_LESS
 #undef LAYOUT
+#undef LESS
 #undef ARGS
 #undef HOOK
 };
@@ -106,7 +110,9 @@ static const char *prototype_refused(const struct driver_hooks *h, const struct 
 			    ? driver_module_tracepoint_nargs(h->module_btf, row->target)
 			    : driver_module_nargs(h->module_btf, row->target);
 	if (n >= 0)
-		return n == row->nargs ? NULL : "unknown prototype";
+		return n == row->nargs || (row->or_less && n == row->nargs - 1)
+			       ? NULL
+			       : "unknown prototype";
 	if (row->level == HOOK_LEVEL_FENTRY)
 		return "no such function";
 	return h->module.shape == DRIVER_SHAPE_UNKNOWN ? "unknown prototype" : NULL;

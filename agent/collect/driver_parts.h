@@ -29,7 +29,8 @@ struct hook_row {
 	uint8_t level;	/* enum hook_level */
 	uint8_t object; /* enum hook_object */
 	uint8_t nargs;
-	bool layout; /* reads structures of the driver */
+	bool layout;  /* reads structures of the driver */
+	bool or_less; /* there are drivers with one argument less */
 };
 
 extern const struct hook_row hook_rows[];
@@ -84,7 +85,7 @@ struct driver_hooks {
 	unsigned map_count;
 	enum driver_idle idle;
 	unsigned idle_ticks; /* drains since the state began */
-	bool was_used, by_program;
+	bool was_used, by_program, no_entries;
 	struct driver_instance standins[HOOK_OBJECTS];
 	uint32_t standin_families;
 	uint64_t missed; /* by programs that are detached */

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/output/leaf.h"
+#include "agent/output/leaf_below.h"
 #include "agent/output/report.h"
 #include "agent/output/same_trace.h"
 #include "agent/output/state.h"
@@ -33,6 +35,7 @@ struct feeder {
 	const struct feed_sink *sink;
 	const volatile sig_atomic_t *cancel;
 	bool device;
+	const struct feed_options *options;
 	struct fed **list;
 	uint32_t count;
 	struct ntrace_event_view view;
@@ -148,6 +151,49 @@ static int feed_end(struct feeder *f, struct feed_process *p, const Ntff__Ntrace
 	return f->sink->end ? f->sink->end(f->sink->ctx, p, info) : 0;
 }
 
+/* Tells which sessions have no files yet.  How many, or -ENOMEM. */
+static int tell_left_out(struct feeder *f, const char *path)
+{
+	struct leaf_below out;
+	int rc = leaf_below_left_out(path, &out);
+
+	for (size_t i = 0; rc == 0 && f->options->left_out && i < out.count; i++)
+		f->options->left_out(
+			f->options->left_out_ctx, out.dirs[i], leaf_in_work(out.dirs[i]));
+	if (rc == 0)
+		rc = (int)out.count;
+	leaf_below_free(&out);
+	return rc;
+}
+
+static int judge_left_out(struct feeder *f, const char *path)
+{
+	int n = tell_left_out(f, path);
+
+	if (n <= 0)
+		return n;
+	f->damaged = true;
+	fail(f, 0, "%s: %d session%s left out; what is shown is that of the others", path, n,
+		n == 1 ? " is" : "s are");
+	return 0;
+}
+
+static int fail_without_any(struct feeder *f, const char *path)
+{
+	int n = tell_left_out(f, path);
+
+	if (n < 0)
+		return n;
+	if (n)
+		return fail(f, -ENOENT,
+			"%s: there is no ntrace.pb here or one directory below, and the %s above "
+			"%s no "
+			"files yet",
+			path, n == 1 ? "session" : "sessions", n == 1 ? "has" : "have");
+	return fail(f, -ENOENT,
+		"%s: there is no ntrace.pb here or one directory below, and no recording", path);
+}
+
 /* ---- a recording ------------------------------------------------------------------------------- */
 
 static int merged_open(
@@ -219,9 +265,7 @@ static int feed_recording(struct feeder *f, const char *path)
 	int rc = merge_recording(path, NULL, &options, &m, &error);
 
 	if (rc == -ENOENT)
-		rc = fail(f, -ENOENT,
-			"%s: there is no ntrace.pb here or one directory below, and no recording",
-			path);
+		rc = fail_without_any(f, path);
 	else if (rc == -ENODATA)
 		rc = fail(f, -EBADMSG, "%s", error ? error : report_reason(rc));
 	else if (rc < 0)
@@ -424,6 +468,7 @@ int feed_trace(const char *path, const struct feed_options *options, const struc
 	struct feeder f = {.sink = sink,
 		.cancel = options->cancel,
 		.device = options->device,
+		.options = options,
 		.ret_error = ret_error};
 	struct trace_set set;
 	int rc;
@@ -438,6 +483,8 @@ int feed_trace(const char *path, const struct feed_options *options, const struc
 		rc = same_trace_twice(&set, ret_error);
 	for (size_t i = 0; rc == 0 && i < set.count; i++)
 		rc = feed_files(&f, set.files[i]);
+	if (rc == 0 && set.count && !set.is_file)
+		rc = judge_left_out(&f, path);
 	if (rc == -ENOMEM)
 		fail(&f, rc, "out of memory");
 	else if (rc < 0)

@@ -43,13 +43,17 @@ struct feed_sink {
 };
 
 struct feed_options {
+	/* A session below the path that no file was made of yet, and which the feed is thus without; `in_work`: its program
+	 * is still at it.  ctx is left_out_ctx.  May be NULL. */
+	void (*left_out)(void *ctx, const char *dir, bool in_work);
+	void *left_out_ctx;
 	const volatile sig_atomic_t *cancel; /* non-zero: end with -ECANCELED; may be NULL */
 	bool device; /* with the rows of device profiles; files that were merged without: -ENOTUNIQ */
 };
 
 /*
  * 0 or -errno, *ret_error then a text to be freed that names the path (NULL: no memory).  -EBADMSG:
- * damaged input, or a recording whose recorder did not stop in order; everything that can be read was
+ * damaged input, a recording whose recorder did not stop in order, or sessions left out; everything that can be read was
  * fed, so what is shown is true as far as it goes.  -ENOENT: no trace at that path.  -ECANCELED.
  */
 int feed_trace(const char *path, const struct feed_options *options, const struct feed_sink *sink,

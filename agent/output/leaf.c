@@ -62,6 +62,18 @@ static char *directory_of(const char *path)
 	return real;
 }
 
+bool leaf_in_work(const char *rec_path)
+{
+	struct rec_reader *r;
+	bool in_work;
+
+	if (rec_reader_open(rec_path, &r) < 0)
+		return false;
+	in_work = rec_reader_in_work(r);
+	rec_reader_close(r);
+	return in_work;
+}
+
 int leaf_of(const char *rec_path, char **ret_leaf)
 {
 	struct rec_header h;
@@ -168,8 +180,8 @@ static int take_away(struct comparison *c, enum merge_file which)
 	return !path ? -ENOMEM : unlink(path) < 0 ? -errno : 0;
 }
 
-/* NULL: it is not there, or no file that a merge has written. */
-static FILE *open_file(const char *path)
+/* NULL: it is not there, or no file that a merge can have written: *ret_other. */
+static FILE *open_file(const char *path, bool *ret_other)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -179,6 +191,7 @@ static FILE *open_file(const char *path)
 		f = fdopen(fd, "r");
 	if (!f && fd >= 0)
 		(void)close(fd);
+	*ret_other = !f && lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
 	return f;
 }
 
@@ -190,8 +203,12 @@ static unsigned open_all(struct comparison *c)
 	for (unsigned i = 0; i < MERGE_FILES; i++) {
 		_cleanup_free_ char *path = path_in(c->leaf, merge_file_name((enum merge_file)i));
 
-		c->there[i] = path ? open_file(path) : NULL;
+		bool other = false;
+
+		c->there[i] = path ? open_file(path, &other) : NULL;
 		n += c->there[i] != NULL;
+		if (other && !c->differs)
+			c->differs = (int)i + 1;
 	}
 	return n;
 }
@@ -207,13 +224,16 @@ int leaf_take_back(
 	int rc = 0;
 
 	*ret_text = NULL;
-	if (found && !c.there[MERGE_TRACE_INFO]) {
+	if (c.differs)
+		rc = -EEXIST;
+	if (found && rc == 0) {
 		options.sink = &sink;
 		rc = merge_recording(rec_path, NULL, &options, &m, ret_text);
 		for (unsigned i = 0; rc == 0 && i < MERGE_FILES; i++)
 			rc = check_end(&c, (enum merge_file)i);
+		/* trace_info.pb first: with it the set is whole. */
 		for (unsigned i = 0; rc == 0 && i < MERGE_FILES; i++)
-			rc = take_away(&c, (enum merge_file)i);
+			rc = take_away(&c, (enum merge_file)(MERGE_FILES - 1 - i));
 	}
 	for (unsigned i = 0; i < MERGE_FILES; i++)
 		if (c.there[i])

@@ -20,6 +20,9 @@ int leaf_header(const char *rec_path, struct rec_header *ret);
  * -errno: as rec_reader_open. */
 int leaf_of(const char *rec_path, char **ret_leaf);
 
+/* Is the recording still being written, or are its files just being made by its program? */
+bool leaf_in_work(const char *rec_path);
+
 /* So that two do not make its files at once.  A descriptor to be closed; -EBUSY: another one does; other errors: it
  * cannot be told. */
 int leaf_lock(const char *leaf);
@@ -28,9 +31,9 @@ int leaf_lock(const char *leaf);
 bool leaf_is_done(const char *dir);
 
 /*
- * A process that died while it gave its files their names has left some of the four, but not trace_info.pb.  Takes those away
- * that are, byte for byte, what the recording gives.  0; -EEXIST: one is something else; other errors of
- * merge_recording; *ret_text then says what, to be freed, or is NULL.
+ * A process that died while it gave its files their names has left some of the four.  Takes those away
+ * that are, byte for byte, what the recording gives.  0; -EEXIST: one is something else, then nothing is taken away; other
+ * errors of merge_recording; *ret_text then says what, to be freed, or is NULL.
  */
 int leaf_take_back(
 	const char *rec_path, const char *leaf, const struct merge_options *how, char **ret_text);

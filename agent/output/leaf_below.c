@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/output/leaf.h"
+#include "agent/output/leaf_failures.h"
 #include "runtime/base/file.h"
 
 #define LEVELS 2
@@ -55,6 +56,15 @@ static bool has_recording(const char *dir)
 	return path && access(path, F_OK) == 0;
 }
 
+/* Has it been made into files, there or in the session's own directory? */
+static bool is_done(const char *dir)
+{
+	_cleanup_free_ char *scratch = NULL, *leaf = NULL;
+
+	return leaf_is_done(dir) ||
+	       (leaf_failures_find(dir, &scratch, &leaf) > 0 && leaf_is_done(leaf));
+}
+
 static int look(const char *dir, unsigned levels, struct leaf_below *b);
 
 static int look_at(const char *dir, const char *name, unsigned levels, struct leaf_below *b)
@@ -65,7 +75,7 @@ static int look_at(const char *dir, const char *name, unsigned levels, struct le
 
 	if (asprintf(&path, "%s%s%s", dir, len && dir[len - 1] == '/' ? "" : "/", name) < 0)
 		return -ENOMEM;
-	if (has_recording(path) && !leaf_is_done(path))
+	if (has_recording(path) && !is_done(path))
 		return add(b, path);
 	if (levels > 1)
 		rc = look(path, levels - 1, b);
@@ -93,4 +103,61 @@ int leaf_below_find(const char *dir, struct leaf_below *ret)
 {
 	*ret = (struct leaf_below){0};
 	return look(dir, LEVELS, ret);
+}
+
+/* Is it plainly that of a recorder? */
+static bool is_recorders(const char *dir)
+{
+	struct rec_header h;
+	bool recorders;
+
+	if (leaf_header(dir, &h) <= 0)
+		return false; /* nobody knows */
+	recorders = !h.info.session;
+	rec_header_free(&h);
+	return recorders;
+}
+
+static void keep_sessions(struct leaf_below *b)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->count; i++)
+		if (is_recorders(b->dirs[i]))
+			free(b->dirs[i]);
+		else
+			b->dirs[n++] = b->dirs[i];
+	b->count = n;
+}
+
+/* The profiles of failures without the rest? */
+static int add_failures(const char *path, struct leaf_below *b)
+{
+	_cleanup_free_ char *scratch = NULL, *leaf = NULL;
+	int rc;
+
+	if (has_recording(path) || leaf_failures_find(path, &scratch, &leaf) <= 0)
+		return 0;
+	rc = add(b, scratch);
+	scratch = NULL;
+	return rc;
+}
+
+int leaf_below_left_out(const char *path, struct leaf_below *ret)
+{
+	_cleanup_free_ char *own = NULL;
+	int rc;
+
+	*ret = (struct leaf_below){0};
+	if (asprintf(&own, "%s/%s", path, merge_file_name(MERGE_NTRACE)) < 0) {
+		own = NULL;
+		return -ENOMEM;
+	}
+	if (access(own, F_OK) == 0)
+		return 0;
+	rc = leaf_below_find(path, ret);
+	if (rc < 0)
+		return rc == -ENOMEM ? rc : 0;
+	keep_sessions(ret);
+	return add_failures(path, ret);
 }

@@ -179,25 +179,13 @@ int leaf_failures_find(const char *path, char **ret_scratch, char **ret_leaf)
 
 /* ---- moving ------------------------------------------------------------------------------- */
 
-static bool is_in_work(const char *scratch)
-{
-	struct rec_reader *r;
-	bool in_work;
-
-	if (rec_reader_open(scratch, &r) < 0)
-		return false;
-	in_work = rec_reader_in_work(r);
-	rec_reader_close(r);
-	return in_work;
-}
-
 int leaf_failures_move(const char *scratch, const char *leaf, char **ret_text)
 {
 	int rc = 0;
 
 	*ret_text = NULL;
 	/* trace_info.pb is the last: with it the set is whole. */
-	for (unsigned i = 0; rc == 0 && i < MERGE_FILES && !is_in_work(scratch); i++) {
+	for (unsigned i = 0; rc == 0 && i < MERGE_FILES && !leaf_in_work(scratch); i++) {
 		const char *name = merge_file_name((enum merge_file)i);
 		_cleanup_free_ char *from = NULL, *to = NULL;
 

@@ -11,6 +11,7 @@
 
 #include "agent/output/json_out.h"
 #include "agent/output/report.h"
+#include "agent/output/state.h"
 
 static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_HEADER] = "header",
@@ -205,12 +206,11 @@ static void print_ledger(FILE *f, const struct rec_summary *s)
 
 void rec_print_damage(FILE *f, const struct rec_damage *d)
 {
-	if (!rec_damaged(d))
-		return;
-	fprintf(f,
-		"damage      %" PRIu64 " bytes skipped and %" PRIu64
-		" cut off at the end, in %" PRIu64 " places\n",
-		d->skipped_bytes, d->cut_bytes, d->bad_frames + (d->cut_bytes && !d->bad_frames));
+	char text[STATE_TEXT];
+
+	state_damage(d, text);
+	if (*text)
+		fprintf(f, "damage      %s\n", text);
 }
 
 void rec_print_text(FILE *f, const struct rec_summary *s)

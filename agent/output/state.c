@@ -9,6 +9,7 @@
 #include "agent/output/state.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,19 +52,66 @@ static const char *ending(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
+/* Adds to a text that is long enough. */
+static void add(char text[STATE_TEXT], const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void add(char text[STATE_TEXT], const char *format, ...)
+{
+	size_t n = strlen(text);
+	va_list ap;
+
+	if (n)
+		n += (size_t)snprintf(text + n, STATE_TEXT - n, ", ");
+	va_start(ap, format);
+	vsnprintf(text + n, STATE_TEXT - n, format, ap);
+	va_end(ap);
+}
+
+static void add_missing(const struct rec_odd_segments *missing, char text[STATE_TEXT])
+{
+	uint32_t first = missing->first;
+
+	if (missing->count == 1)
+		add(text, "segment %" PRIu32 " is missing", first);
+	else if (missing->count)
+		add(text, "segments %" PRIu32 " to %" PRIu32 " are missing", first,
+			first + missing->count - 1);
+}
+
+/* What the first of several is, the others are too. */
+static void add_more(const struct rec_odd_segments *odd, const char *what, char text[STATE_TEXT])
+{
+	if (odd->count > 1)
+		add(text, "%" PRIu32 " more %s %s", odd->count - 1, odd->count == 2 ? "is" : "are",
+			what);
+}
+
+static void add_segments(const struct rec_damage *d, char text[STATE_TEXT])
+{
+	add_missing(&d->missing, text);
+	if (d->misplaced.count)
+		add(text, REC_SEGMENT_FORMAT " is segment %" PRIu32, d->misplaced.first,
+			d->misplaced_is);
+	add_more(&d->misplaced, "misplaced", text);
+	if (d->no_file.count)
+		add(text, REC_SEGMENT_FORMAT " is not a file", d->no_file.first);
+	add_more(&d->no_file, "none", text);
+}
+
 void state_damage(const struct rec_damage *d, char text[STATE_TEXT])
 {
-	int n = 0;
-
 	text[0] = '\0';
-	if (d->skipped_bytes || d->bad_frames)
-		n = snprintf(text, STATE_TEXT, "%" PRIu64 " byte%s skipped in %" PRIu64 " place%s",
-			d->skipped_bytes, ending(d->skipped_bytes), d->bad_frames,
+	if (d->skipped_bytes)
+		add(text, "%" PRIu64 " byte%s skipped in %" PRIu64 " place%s", d->skipped_bytes,
+			ending(d->skipped_bytes), d->bad_frames, ending(d->bad_frames));
+	add_segments(d, text);
+	if (!*text && d->bad_frames)
+		add(text, "something is missing in %" PRIu64 " place%s", d->bad_frames,
 			ending(d->bad_frames));
 	if (d->cut_bytes)
-		snprintf(text + n, STATE_TEXT - (size_t)n,
-			"%s%" PRIu64 " byte%s of a block that is cut off at the end", n ? ", " : "",
-			d->cut_bytes, ending(d->cut_bytes));
+		add(text, "%" PRIu64 " byte%s of a block that is cut off at the end", d->cut_bytes,
+			ending(d->cut_bytes));
 }
 
 bool state_fault(const struct trace_state *s, char text[STATE_TEXT])
@@ -75,7 +123,7 @@ bool state_fault(const struct trace_state *s, char text[STATE_TEXT])
 
 	if (is_damaged(s))
 		state_damage(&s->damage, damage);
-	snprintf(text, STATE_TEXT, "%s%s%s%.180s", end ? end : "", end && *damage ? "; " : "",
+	snprintf(text, STATE_TEXT, "%s%s%s%.400s", end ? end : "", end && *damage ? "; " : "",
 		*damage ? "damage: " : "", damage);
 	return *text;
 }

@@ -11,7 +11,7 @@
 #include "proto/neuron_trace.pb-c.h"
 #include "runtime/record/merge.h"
 
-#define STATE_TEXT 256
+#define STATE_TEXT 512
 
 struct trace_state {
 	bool in_work;	    /* still being written when it was read */
@@ -30,7 +30,8 @@ bool state_fault(const struct trace_state *s, char text[STATE_TEXT]);
 /* What of its losses cannot be known, as the begin of a line that goes on with those that are; "" when all are
  * known. */
 const char *state_unknown(const struct trace_state *s);
-/* How much is damaged: "20 bytes skipped in 1 place, 5 bytes cut off at the end"; "" for nothing. */
+/* How much is damaged: "20 bytes skipped in 1 place, 5 bytes cut off at the end", and which segments, where that
+ * can be told: "segment 3 is missing"; "" for nothing. */
 void state_damage(const struct rec_damage *d, char text[STATE_TEXT]);
 
 #endif

@@ -279,7 +279,7 @@ bool summary_losses_known(const struct summary *s)
 	for (size_t i = 0; i < s->capture_count; i++)
 		if (*state_unknown(&s->captures[i].state))
 			return false;
-	return !s->without_info && !s->damaged;
+	return !s->without_info && !s->damaged && !s->left_out;
 }
 
 struct rec_damage summary_damage(const struct summary *s)

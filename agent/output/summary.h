@@ -199,6 +199,7 @@ struct summary {
 	bool is_virtual, is_simulated;
 	uint64_t without_info; /* processes without a trace_info.pb */
 	uint64_t damaged;      /* processes of which not all could be read */
+	uint64_t left_out;     /* sessions that no file was made of yet */
 	uint32_t logical_size; /* largest that a trace_info.pb tells */
 
 	const volatile sig_atomic_t *cancel; /* of summary_compute, may be NULL */

@@ -130,18 +130,19 @@ static void print_losses(FILE *f, const struct summary *s)
 	if (s->damaged)
 		fprintf(f, "not known of %" PRIu64 " damaged process%s; as far as is told ",
 			s->damaged, s->damaged == 1 ? "" : "es");
+	if (s->left_out)
+		fprintf(f, "not known of %" PRIu64 " session%s left out; of the others ",
+			s->left_out, summary_ending(s->left_out));
 	if (s->without_info)
 		fprintf(f, "not known of %" PRIu64 " process%s without trace_info.pb%s",
 			s->without_info, s->without_info == 1 ? "" : "es",
 			s->without_info < s->process_count ? "; of the others " : "");
 	print_unknown(f, s);
-	if (s->lost_count)
-		print_rows(f, s->lost, s->lost_count, sessions_alone(s));
-	else if (s->without_info < s->process_count || !s->process_count)
-		fprintf(f, "nothing%s", *damage ? " that was counted" : "");
+	print_rows(f, s->lost, s->lost_count, sessions_alone(s));
+	fprintf(f, "%s%s", s->lost_count && *damage ? ", " : "", damage);
+	if (!s->lost_count && !*damage && (s->without_info < s->process_count || !s->process_count))
+		fprintf(f, "nothing");
 	fputc('\n', f);
-	if (*damage)
-		fprintf(f, "damage: %s\n", damage);
 }
 
 static void print_cuts(FILE *f, const struct summary *s)

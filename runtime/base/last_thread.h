@@ -11,7 +11,8 @@
  * otherwise has no such thread.
  *
  * Linux only: the number of threads is that of /proc/self/stat.  Without /proc nothing is done.  A
- * main thread that neither loads the library nor calls nrt_init is not seen to end.
+ * main thread that neither loads the library nor calls nrt_init is not seen to end; nor is one that ends by the system call
+ * exit(2) itself, which runs no destructors: such a process stays until SIGKILL.
  */
 #ifndef NTRACE_BASE_LAST_THREAD_H
 #define NTRACE_BASE_LAST_THREAD_H

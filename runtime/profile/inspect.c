@@ -347,12 +347,15 @@ static NRT_STATUS end(const char *call, enum rec_end_reason reason, bool may_wai
 {
 	struct session *s = inspect.session;
 	NRT_STATUS status;
+	bool profiled;
 
 	if (may_wait)
 		inspect_end_disarm();
-	inspect_device_end(call, may_wait);
+	profiled = inspect_device_end(call, may_wait);
 	set_filing(NULL);
 	status = s->failures_only ? finish_failures(call, s, reason) : finish_spool(s, reason);
+	if (!profiled && !status)
+		status = NRT_FAILURE;
 	inspect_dir_publish(NULL);
 	log_write(LOG_LEVEL_INFO, TAG, call, "Session %d ends, in %s", s->id, s->dir->path);
 	if (may_wait) {

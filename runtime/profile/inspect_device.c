@@ -182,6 +182,8 @@ static void write_taken(const char *call, struct inspect_taken *taken)
 	for (struct inspect_taken *t = taken; t; t = t->next)
 		if (profile_build(call, &t->wish, &t->harvest, &t->profile) == NRT_SUCCESS)
 			inspect_files_put(&session.files, call, t->profile, t->name);
+		else
+			inspect_files_unwritten(&session.files, t->name);
 }
 
 static void free_taken(struct inspect_taken *t)
@@ -201,6 +203,8 @@ static void write_all(const char *call, struct profile *p, uint32_t nc, uint64_t
 
 /* ---- end ---------------------------------------------------------------------------------- */
 
+#define CORE_NAME_BYTES 32u
+
 struct ending {
 	const char *call;
 	struct boot_ns until; /* when it may not wait */
@@ -218,15 +222,24 @@ static bool is_free(const struct ending *e, const struct core *c, uint32_t nc)
 	       (!c->all.cursor || collector_is_free(c->all.cursor, e->until));
 }
 
+static void name_core(char ret[CORE_NAME_BYTES], uint32_t nc)
+{
+	(void)snprintf(ret, CORE_NAME_BYTES, "NC %" PRIu32, nc);
+}
+
 /* Under the core's lock. */
 static struct profile *take_all(const struct ending *e, struct core *c, uint32_t nc)
 {
+	char name[CORE_NAME_BYTES];
 	struct profile *p;
 	NRT_STATUS status = core_profile_take(e->call, &c->all, nc, c->next_number, &p);
 
-	if (status)
+	if (status) {
 		log_write(LOG_LEVEL_ERROR, TAG, e->call,
 			"Failed to stop device profile session on NC %u", nc);
+		name_core(name, nc);
+		inspect_files_unwritten(&session.files, name);
+	}
 	if (c->runs.armed)
 		log_write(LOG_LEVEL_WARN, TAG, e->call,
 			"An execution on NC %u has not ended: no device profile of it", nc);
@@ -269,9 +282,9 @@ static void note_lost(const char *name)
 
 static void note_lost_core(uint32_t nc)
 {
-	char name[32];
+	char name[CORE_NAME_BYTES];
 
-	(void)snprintf(name, sizeof(name), "NC %" PRIu32, nc);
+	name_core(name, nc);
 	note_lost(name);
 }
 
@@ -295,9 +308,10 @@ static void end_core_now(const struct ending *e, uint32_t nc)
 		pthread_mutex_unlock(&c->lock);
 }
 
-void inspect_device_end(const char *call, bool may_wait)
+bool inspect_device_end(const char *call, bool may_wait)
 {
 	const struct ending e = {call, {clock_boot().ns + PATIENCE_NS}};
+	bool whole;
 
 	atomic_store(&inspect_device_gate, 0);
 	if (may_wait) {
@@ -306,14 +320,16 @@ void inspect_device_end(const char *call, bool may_wait)
 		log_write(LOG_LEVEL_ERROR, TAG, call,
 			"Device profiles are lost: a thread that was interrupted writes one");
 		note_lost("all cores");
-		return;
+		return false;
 	}
 	for (uint32_t nc = 0; session.on && nc < core_count(); nc++)
 		(may_wait ? end_core : end_core_now)(&e, nc);
 	session.on = false;
+	whole = session.files.unwritten == 0;
 	if (may_wait)
 		inspect_files_done(&session.files);
 	pthread_mutex_unlock(&session.lock);
+	return whole;
 }
 
 void inspect_device_close(void)

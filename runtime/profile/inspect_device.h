@@ -55,9 +55,10 @@ NRT_STATUS inspect_device_begin(const struct inspect_device_wish *wish);
  * Writes what there is, and ends it.  Whatever goes wrong is said.  may_wait: false when the thread
  * that a signal has interrupted may hold any lock and the process is about to die: what is locked
  * is skipped and said, and nothing is given back; then the directory must stay, for another thread
- * may still write in it.  Without a session nothing.
+ * may still write in it.  Without a session nothing.  false: not
+ * all that the session was to leave is there.
  */
-void inspect_device_end(const char *call, bool may_wait);
+bool inspect_device_end(const char *call, bool may_wait);
 
 /* Has an execution failed, on whatever core, in the on-fail session that there is or was last?
  * Any thread. */

@@ -18,6 +18,7 @@
 #include "runtime/log/log.h"
 #include "runtime/profile/inspect_dir.h"
 #include "runtime/profile/serialize.h"
+#include "runtime/record/recording.h"
 
 #define TAG "NRT"
 
@@ -83,6 +84,13 @@ static int store_model(const struct model_text *t, const char *path)
 
 /* ---- one file more ------------------------------------------------------------------------ */
 
+void inspect_files_unwritten(struct inspect_files *f, const char *name)
+{
+	f->unwritten++;
+	if (f->added)
+		(void)f->added(f->ctx, name, REC_FILE_UNWRITTEN, 0);
+}
+
 /* It lies where it is written. */
 static void add(struct inspect_files *f, const char *call, const char *name, const char *type,
 	uint64_t bytes)
@@ -90,8 +98,8 @@ static void add(struct inspect_files *f, const char *call, const char *name, con
 	const char *const names[] = {name};
 
 	if (inspect_dir_keep(call, f->dir, names, 1) < 0)
-		return;
-	if (f->added)
+		inspect_files_unwritten(f, name);
+	else if (f->added)
 		(void)f->added(f->ctx, name, type, bytes);
 }
 
@@ -113,6 +121,7 @@ static void put_model(struct inspect_files *f, const char *call, const struct mo
 			"Cannot write the model file %s/%s: %s; profiles of this model have none "
 			"beside them",
 			f->dir->work, name, strerror(-rc));
+		inspect_files_unwritten(f, name);
 		return;
 	}
 	memcpy(f->models[f->count++], t->digest, sizeof(t->digest));
@@ -130,6 +139,7 @@ static void put_profile(
 		rc = profile_store(p, path, &bytes);
 	if (rc < 0) {
 		(void)profile_say_refused(call, path ? path : name, rc);
+		inspect_files_unwritten(f, name);
 		return;
 	}
 	if (p->info.partial)

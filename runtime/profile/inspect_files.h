@@ -19,6 +19,7 @@ struct inspect_files {
 	void *ctx;
 	uint64_t (*models)[2]; /* digests of those that have their files */
 	uint32_t count, room;
+	uint32_t unwritten; /* files that there should be and are not */
 };
 
 /* "<hash>_instid_0_vnc_<n>.ntff", of the number-th (from 1) of a model's profiles on a core. */
@@ -29,6 +30,9 @@ void inspect_files_name(
  * cannot be written is said in the name of `call`; the others are written all the same. */
 void inspect_files_put(
 	struct inspect_files *f, const char *call, struct profile *p, const char *name);
+
+/* Notes that there will be no such file, or none of what the name says. */
+void inspect_files_unwritten(struct inspect_files *f, const char *name);
 
 /* Forgets all; the files stay. */
 void inspect_files_done(struct inspect_files *f);

@@ -255,6 +255,16 @@ static void about_lost_profiles(struct lines *s, const struct session_lost *lost
 			lost->count, lost->first);
 }
 
+/* The disk was full, or the directory not there. */
+static void about_unwritten_files(struct lines *s, const struct session_lost *unwritten)
+{
+	if (unwritten->count == 1)
+		add(s, "%s, a file of the session that could not be written", unwritten->first);
+	else if (unwritten->count)
+		add(s, "%" PRIu64 " files of the session that could not be written, the first %s",
+			unwritten->count, unwritten->first);
+}
+
 /* Device profiles that the recording names. */
 static void about_profiles(struct lines *s, const struct session *l)
 {
@@ -330,6 +340,7 @@ uint32_t blind_lines(
 	about_hooks(&s, l);
 	about_device(&s, l, device_runs);
 	about_lost_profiles(&s, &l->lost_files);
+	about_unwritten_files(&s, &l->unwritten_files);
 	about_profiles(&s, l);
 	about_runtimes(&s, l);
 	about_refused(&s, l);

@@ -100,6 +100,23 @@ static void set_aside(struct rec_reader *r, size_t n)
 	r->pending += n;
 }
 
+static void note_odd(struct rec_odd_segments *odd, uint32_t index, uint32_t count)
+{
+	if (odd->count == 0)
+		odd->first = index;
+	odd->count += count;
+}
+
+/* A head with another number than the file's name; is it one at all? */
+static void note_head(struct rec_reader *r, const struct rec_segment *s, uint32_t index)
+{
+	if (memcmp(s->magic, REC_MAGIC, sizeof(s->magic)))
+		return;
+	if (r->damage.misplaced.count == 0)
+		r->damage.misplaced_is = s->index;
+	note_odd(&r->damage.misplaced, index, 1);
+}
+
 /* Looks at the head of the segment in the window. */
 static int begin_segment(struct rec_reader *r, uint32_t index)
 {
@@ -118,6 +135,7 @@ static int begin_segment(struct rec_reader *r, uint32_t index)
 	if (memcmp(s.magic, REC_MAGIC, sizeof(s.magic)) || s.index != index) {
 		r->pending += sizeof(s);
 		r->pending_bad = true;
+		note_head(r, &s, index);
 	} else if (s.version && s.version <= REC_FORMAT_VERSION) {
 		r->version = s.version;
 	}
@@ -134,13 +152,17 @@ static int next_segment(struct rec_reader *r)
 	if (i == s->count)
 		return 0;
 	/* Segments are missing: at least one frame. */
-	if (s->index[i] != (i ? s->index[i - 1] + 1 : 0)) {
+	uint32_t next = i ? s->index[i - 1] + 1 : 0;
+	if (s->index[i] != next) {
+		if (r->damage.missing.count == 0)
+			note_odd(&r->damage.missing, next, s->index[i] - next);
 		r->damage.bad_frames++;
 		r->gap_noted = true;
 	}
 	r->next_segment++;
 	int fd = segments_file(s, i);
 	if (fd == -EPROTO) { /* a directory, a device: nothing in it is ours */
+		note_odd(&r->damage.no_file, s->index[i], 1);
 		r->damage.bad_frames++;
 		r->gap_noted = true;
 		return 1;

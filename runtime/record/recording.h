@@ -96,12 +96,14 @@ struct rec_device_profile {
 
 /* A file that the session of an inspection has left in its directory, where trace_info.pb comes to be. */
 struct rec_file {
-	char type[16]; /* "ntff", "neff", REC_FILE_LOST; padded with zeros */
+	char type[16]; /* "ntff", "neff", REC_FILE_LOST, REC_FILE_UNWRITTEN; padded with zeros */
 	uint64_t bytes;
 };
 
 /* There is none: a signal ended the program while a thread worked on it.  The name says of which core. */
 #define REC_FILE_LOST "lost"
+/* There is none: it could not be written.  The name is what it would have had, or says of which core. */
+#define REC_FILE_UNWRITTEN "unwritten"
 
 #define REC_DEVICE_PROFILE_NONE UINT32_MAX /* the process was profiled and has left no file */
 
@@ -250,12 +252,22 @@ struct rec_reader; /* one thread */
 struct rec_block;  /* memory with the payloads of some frames; counted references, one thread */
 
 /* What was skipped or cut, for the report. */
+/* Segments that are not as they were written: how many, and the first by its file's number. */
+struct rec_odd_segments {
+	uint32_t count, first;
+};
+
 struct rec_damage {
 	uint64_t skipped_bytes; /* between frames that are whole */
 	uint64_t cut_bytes;	/* behind the last whole frame */
 	uint64_t
 		bad_frames; /* checksum or length wrong, or a segment missing or none: one per place */
 	uint64_t unknown_frames; /* types this version does not know: skipped, not damage */
+	/* Of what the numbers above count, where that can be told: */
+	struct rec_odd_segments missing;   /* the first ones that are gone in a row */
+	struct rec_odd_segments misplaced; /* their heads have other numbers */
+	struct rec_odd_segments no_file;   /* a directory, a device */
+	uint32_t misplaced_is;		   /* the number in the head of the first */
 };
 
 /* Is anything missing that was once written?  Frames of unknown types are no damage. */

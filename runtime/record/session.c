@@ -384,10 +384,8 @@ static int take_profile(struct session *s, const struct rec_frame *f, const uint
 	return 0;
 }
 
-static int take_lost(struct session *s, const char *name, size_t len)
+static int take_lost(struct session_lost *to, const char *name, size_t len)
 {
-	struct session_lost *to = &s->lost_files;
-
 	if (to->count++ == 0)
 		copy_utf8(to->first, name, len, sizeof(to->first) - 1);
 	return 0;
@@ -407,7 +405,9 @@ static int take_file(struct session *s, const struct rec_frame *f, const uint8_t
 	if (len > SESSION_MAX_NAME)
 		len = SESSION_MAX_NAME;
 	if (!strncmp(file.type, REC_FILE_LOST, sizeof(file.type)))
-		return take_lost(s, (const char *)payload + sizeof(file), len);
+		return take_lost(&s->lost_files, (const char *)payload + sizeof(file), len);
+	if (!strncmp(file.type, REC_FILE_UNWRITTEN, sizeof(file.type)))
+		return take_lost(&s->unwritten_files, (const char *)payload + sizeof(file), len);
 	rc = session_grow(&s->files, &s->file_cap, s->file_count + 1, sizeof(*s->files));
 	if (rc < 0)
 		return rc;

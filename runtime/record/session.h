@@ -77,10 +77,10 @@ struct session_file {
 	uint64_t bytes;
 };
 
-/* Device profiles of a session that REC_FILEs of REC_FILE_LOST name: whose, and how many. */
+/* What REC_FILEs say that there is not: whose, and how many. */
 struct session_lost {
 	uint64_t count;
-	char first[33]; /* valid UTF-8 */
+	char first[97]; /* valid UTF-8 */
 };
 
 #define SESSION_BAD_PROFILES 3u
@@ -130,7 +130,7 @@ struct session {
 	bool has_end, ended; /* ended: in order */
 	struct rec_damage damage;
 	struct session_profiles profiles;
-	struct session_lost lost_files;
+	struct session_lost lost_files, unwritten_files; /* REC_FILE_LOST, REC_FILE_UNWRITTEN */
 	struct refused refused;
 	struct modules modules;
 

@@ -37,6 +37,13 @@ int follow_free(unsigned long long *ctx);
 int follow_free(unsigned long long *ctx);
 int walk_inflight(void *ctx);
 extern volatile bool bpf_host_all_processes;
+extern volatile uint64_t bpf_host_known_numbers[4];
+extern volatile uint32_t bpf_host_rate_ceiling; /* calls of a process per window; 0: all */
+
+/* Of the driver's level. */
+struct bpf_regs {
+	unsigned long di, si, dx, cx, r8, r9, ax, sp;
+};
 
 #define BPF_TEST_CPUS 4u
 #define BPF_TEST_TGID 6881u
@@ -80,6 +87,8 @@ static inline bool bpf_test_open(uint32_t ring_bytes, uint32_t inflight_limit)
 
 	bpf_host_reset();
 	bpf_host_all_processes = false;
+	bpf_host_rate_ceiling = 0;
+	ioctl_numbers((uint64_t *)bpf_host_known_numbers);
 	if (bpf_host_add(elf, size) || bpf_host_size("ring", ring_bytes) ||
 		bpf_host_size("inflight", inflight_limit) ||
 		bpf_host_size("requests", (unsigned)ioctl_row_count) ||

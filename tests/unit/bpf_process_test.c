@@ -64,6 +64,7 @@ TEST("bpf: a process is forgotten when it is freed after its last thread, so tha
 	CHECK(bpf_host_lookup("tracked", &tgid) != NULL);
 	bpf_host_task_live((void *)(uintptr_t)stranger[0], 0);
 	CHECK_EQ(follow_exit(stranger), 0);
+	CHECK_EQ(follow_free(stranger), 0);
 	CHECK_EQ(bpf_host_count("tracked"), 1);
 	bpf_host_task_live(bpf_host.task, 0);
 	CHECK_EQ(follow_free(last), 0);
@@ -73,8 +74,65 @@ TEST("bpf: a process is forgotten when it is freed after its last thread, so tha
 	CHECK(state && *state == NEV_TRACKED_ENDS);
 	CHECK_EQ(follow_free(thread), 0);
 	CHECK_EQ(bpf_host_count("tracked"), 1);
+	/* What it did while it closed its files goes with it; a call that is open is of another. */
+	bpf_test_enter(FD, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+	CHECK_EQ(follow_free(thread), 0);
 	CHECK_EQ(follow_free(last), 0);
+	CHECK_EQ(bpf_host_count("inflight"), 1);
+	bpf_test_exit(0);
+	CHECK_EQ(follow_free(last), 0);
+	CHECK_EQ(bpf_host_count("inflight"), 0);
 	CHECK_EQ(bpf_host_count("tracked"), 0);
+	bpf_test_close();
+}
+
+/* ---- ceiling ------------------------------------------------------------------------------ */
+
+static unsigned calls_of(uint32_t tgid, unsigned count)
+{
+	unsigned recorded = 0;
+
+	bpf_host.tgid = tgid;
+	bpf_test_become(tgid);
+	for (unsigned i = 0; i < count; i++) {
+		bpf_test_enter(FD, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+		bpf_test_exit(0);
+		recorded += bpf_test_take() != NULL;
+	}
+	return recorded;
+}
+
+TEST("bpf: a process that floods is held to the ceiling of each window, and no other with it",
+	"[bpf][bpf-host]")
+{
+	REQUIRE(bpf_test_open(65536, 16));
+	REQUIRE(bpf_test_track(4000));
+	bpf_host_rate_ceiling = 10;
+	bpf_host.boot_ns = 7 * NEV_RATE_WINDOW_NS;
+	CHECK_EQ(calls_of(TGID, 100), 10);
+	CHECK_EQ(bpf_test_counter(NEV_C_LOST_RATE), 90);
+	CHECK_EQ(calls_of(4000, 5), 5);
+	CHECK(bpf_test_balanced());
+	bpf_host.boot_ns = 8 * NEV_RATE_WINDOW_NS;
+	CHECK_EQ(calls_of(TGID, 11), 10);
+	CHECK_EQ(bpf_test_counter(NEV_C_LOST_RATE), 91);
+	CHECK(bpf_test_balanced());
+	/* A return that was not seen is counted all the same when the next call is beyond the ceiling. */
+	bpf_host.boot_ns = 9 * NEV_RATE_WINDOW_NS;
+	CHECK_EQ(calls_of(TGID, 9), 9);
+	bpf_test_enter(FD, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+	bpf_test_enter(FD, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+	CHECK_EQ(bpf_test_counter(NEV_C_LOST_EXIT), 1);
+	CHECK_EQ(bpf_test_open_calls(), 0);
+	CHECK(bpf_test_balanced());
+	bpf_test_close();
+}
+
+TEST("bpf: without a ceiling no process is counted", "[bpf][bpf-host]")
+{
+	REQUIRE(bpf_test_open(65536, 16));
+	CHECK_EQ(calls_of(TGID, 1000), 1000);
+	CHECK_EQ(bpf_host_count("rates"), 0);
 	bpf_test_close();
 }
 

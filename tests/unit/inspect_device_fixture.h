@@ -84,7 +84,7 @@ static inline NRT_STATUS inspected_begin(
 static inline int inspected_end(void)
 {
 	WANT_STATUS(api_enter(__func__), 0);
-	inspect_device_end(__func__, true);
+	(void)inspect_device_end(__func__, true);
 	api_leave();
 	return 0;
 }

@@ -248,6 +248,81 @@ TEST("salvage: a file of somebody else where one is to be moved stays, and is na
 	fx_free(&fx);
 }
 
+static int summarize(const struct fixture *fx, const char *path)
+{
+	char program[512];
+	char *argv[] = {program, "summary", (char *)path, NULL};
+
+	(void)unlink(fx_path(fx, "log").s); /* which would go on */
+	snprintf(program, sizeof(program), "%s", program_path("bin/ntrace").s);
+	return program_run(argv, fx_path(fx, "log").s, NULL);
+}
+
+TEST("summary: a session for failures without files is named by its base and its directory until "
+     "it is "
+     "salvaged",
+	"[inspect][spool]")
+{
+	for (size_t i = 0; i < PLACES; i++) {
+		const struct failures *w = &places[i];
+		struct scratch_path leaf;
+		struct fixture fx;
+
+		make_failures(&fx, w);
+		leaf = fx_path(&fx, w->leaf);
+		CHECK_EQ(summarize(&fx, fx.dir.dir), 3);
+		CHECK(says(&fx, "still goes on"));
+		CHECK_EQ(summarize(&fx, leaf.s), 3);
+		CHECK(says(&fx, "still goes on"));
+		fx_close_writer(&fx);
+		CHECK_EQ(summarize(&fx, leaf.s), 3);
+		CHECK(says(&fx, "`ntrace salvage /"));
+		CHECK(says(&fx, w->scratch));
+		CHECK_EQ(summarize(&fx, fx.dir.dir), 3);
+		CHECK(says(&fx, "`ntrace salvage /"));
+		CHECK(says(&fx, w->scratch));
+		CHECK_EQ(salvage(&fx, w->leaf), 0);
+		summarize(&fx, fx.dir.dir);
+		CHECK(says(&fx, "events: "));
+		CHECK(!says(&fx, "left out"));
+		fx_free(&fx);
+	}
+}
+
+TEST("salvage: files of another session, and what is no file, stay and are named",
+	"[inspect][spool]")
+{
+	static const struct rec_session session = {.session_id = 1, .enabled = 1};
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct fixture fx, other;
+
+		REQUIRE(fx_open_bare(&fx));
+		put_session(&fx, &session);
+		fx_close_writer(&fx);
+		REQUIRE(fx_open_bare(&other));
+		put_session(&other, &session);
+		fx_span(&other, TRACE_TENSOR_READ, 2, FX_PID, 3000, 4000);
+		fx_close_writer(&other);
+		REQUIRE_EQ(leaf_salvage(other.dir.dir, fx_path(&fx, "log").s), 0);
+		for (size_t k = 0; i == 0 && k < LEAF_FILES; k++)
+			REQUIRE_EQ(rename(scratch_in(other.dir.dir, leaf_files[k]).s,
+					   scratch_in(fx.dir.dir, leaf_files[k]).s),
+				0);
+		if (i == 1)
+			make_dirs(&fx, "ntrace.pb");
+		if (i == 2)
+			REQUIRE_EQ(symlink("/nowhere", fx_path(&fx, "ntrace.pb").s), 0);
+		int entries = scratch_entries(fx.dir.dir);
+
+		CHECK_EQ(leaf_salvage(fx.dir.dir, fx_path(&fx, "log").s), 3);
+		CHECK(says(&fx, ".pb is there and is not what the recording gives; move it away"));
+		CHECK_EQ(scratch_entries(fx.dir.dir), entries);
+		fx_free(&fx);
+		fx_free(&other);
+	}
+}
+
 /* ---- recordings that were being removed ---------------------------------------------------- */
 
 TEST("recording: one that is being removed is none from the first step on", "[inspect][spool]")
@@ -359,17 +434,27 @@ TEST("salvage: what would have kept events of a session is its variable, no opti
 	fx_free(&fx);
 }
 
-/* ---- what a signal made impossible --------------------------------------------------------- */
+/* ---- what could not be made ------------------------------------------------------------------- */
 
-TEST("merge: device profiles that a signal made impossible are told, though the session ended in "
-     "order",
+TEST("merge: files that a session could not make are told, though it ended in order",
 	"[inspect][spool][merge]")
 {
 	static const struct rec_session session = {
 		.session_id = 1, .enabled = 1, .device_profile = "session"};
-	const struct rec_file lost = {.type = REC_FILE_LOST};
+	static const struct {
+		struct rec_file file;
+		unsigned n;
+		const char *told;
+	} rows[] = {
+		{{.type = REC_FILE_LOST}, 1, "(NTFF) of NC 3: a thread"},
+		{{.type = REC_FILE_LOST}, 2, "of 2 cores, the first NC 3"},
+		{{.type = REC_FILE_UNWRITTEN}, 1, "NC 3, a file of the session that could not be"},
+		{{.type = REC_FILE_UNWRITTEN}, 2,
+			"2 files of the session that could not be written, "
+			"the first NC 3"},
+	};
 
-	for (unsigned n = 1; n <= 2; n++) {
+	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
 		struct merge_options how = {.leaf = true};
 		struct merge_result m;
 		_cleanup_free_ char *text = NULL;
@@ -378,16 +463,15 @@ TEST("merge: device profiles that a signal made impossible are told, though the 
 
 		REQUIRE(fx_open_bare(&fx));
 		put_session(&fx, &session);
-		for (unsigned i = 0; i < n; i++)
-			fx_frame2(
-				&fx, REC_FILE, REC_SOURCE_RECORDER, &lost, sizeof(lost), "NC 3", 4);
+		for (unsigned i = 0; i < rows[r].n; i++)
+			fx_frame2(&fx, REC_FILE, REC_SOURCE_RECORDER, &rows[r].file,
+				sizeof(rows[r].file), "NC 3", 4);
 		fx_end_with(&fx, REC_END_ASKED);
 		fx_close_writer(&fx);
 		REQUIRE_EQ(
 			merge_recording(fx_path(&fx, REC_DIR).s, fx.dir.dir, &how, &m, &text), 0);
 		for (uint32_t i = 0; i < m.blind_count; i++)
-			told |= strstr(m.blind[i], n == 1 ? "(NTFF) of NC 3: a thread"
-							  : "of 2 cores, the first NC 3") != NULL;
+			told |= strstr(m.blind[i], rows[r].told) != NULL;
 		CHECK(told);
 		Ntff__NtraceInfo *info = info_in(fx.dir.dir);
 		REQUIRE(info != NULL);

@@ -457,13 +457,8 @@ TEST("driver: what no step of the ladder reached is named, with what was tried",
 		"queues"));
 	CHECK(is_blind(&fx, "DMA that devices start by themselves, and the driver's interrupts"));
 	CHECK(is_blind(&fx,
-<<<<<<< HEAD
 		"how long copies took, those without a buffer's size, and zero copy: tracepoints "
 		"tell that a copy was made"));
-=======
-		"how long whole copies took, and zero copies: the driver's tracepoints say "
-		"only that a copy was made"));
->>>>>>> driver
 	fx_free(&fx);
 }
 

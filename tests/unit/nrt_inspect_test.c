@@ -427,6 +427,37 @@ static int replaced(void *arg)
 INSPECT_TEST("inspect: a directory that was moved away is not looked for under its name", replaced,
 	two_cores)
 
+/* What lies under a profile's name is no file that could be replaced. */
+static int in_the_way(void *arg)
+{
+	char leaf[PATH_MAX], way[PATH_MAX + 64];
+	Ntff__NtraceInfo *info;
+	bool told = false;
+
+	WANT(inspect_enter(arg) == 0);
+	WANT_STATUS(init(), 0);
+	WANT_STATUS(inspect_begin(device_session), 0);
+	WANT(some_runs(RUNS) == 0);
+	WANT(inspect_leaf(INSPECT_BASE, getpid(), 1, leaf, sizeof(leaf)));
+	for (unsigned n = 0; n < 3; n++) {
+		snprintf(way, sizeof(way), "%s/profile_nc_0_session_%u.ntff", leaf, n);
+		WANT(mkdir(way, 0700) == 0);
+	}
+	WANT_STATUS(lib.nrt_inspect_stop(), NRT_FAILURE);
+	lib.nrt_close();
+	info = inspect_info(leaf);
+	WANT(info != NULL);
+	for (size_t i = 0; i < info->n_blind; i++)
+		told |= strstr(info->blind[i], "profile_nc_0_session_") != NULL &&
+			strstr(info->blind[i], "could not be written") != NULL;
+	WANT(told);
+	ntff__ntrace_info__free_unpacked(info, NULL);
+	return 0;
+}
+
+INSPECT_TEST("inspect: a device profile that cannot be written fails the stop, and BLIND names it",
+	in_the_way, two_cores)
+
 /* ---- one at a time ------------------------------------------------------------------------ */
 
 static void number_seven(nrt_inspect_config_t *config)

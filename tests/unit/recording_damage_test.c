@@ -279,8 +279,34 @@ TEST("recording: a segment that is no file is a damaged place, and what is aroun
 		CHECK_EQ(p.frames, n);
 		CHECK_EQ(p.damage.bad_frames, 1);
 		CHECK_EQ(p.damage.skipped_bytes + p.damage.cut_bytes, 0);
+		CHECK_EQ(p.damage.no_file.count, 1);
+		CHECK_EQ(p.damage.no_file.first, 1);
 		scratch_remove(&s);
 	}
+}
+
+TEST("recording: which segments are gone is told, and which have the name of another", "[record]")
+{
+	struct small m;
+
+	REQUIRE(small_make(&m, 2));
+	struct scratch_path far = scratch_path(&m.dir, "rec/segment-000004.ntrec");
+	REQUIRE(write_file(far.s, "", 0));
+	struct pass p = read_recording(m.rec.s);
+	CHECK_EQ(p.frames, m.frames);
+	CHECK_EQ(p.damage.missing.count, 3);
+	CHECK_EQ(p.damage.missing.first, 1);
+	CHECK_EQ(p.damage.misplaced.count, 0);
+	REQUIRE(write_file(far.s, m.data, m.size));
+	REQUIRE_EQ(unlink(m.segment.s), 0);
+	p = read_recording(m.rec.s);
+	CHECK_EQ(p.frames, m.frames);
+	CHECK_EQ(p.damage.missing.count, 4);
+	CHECK_EQ(p.damage.missing.first, 0);
+	CHECK_EQ(p.damage.misplaced.count, 1);
+	CHECK_EQ(p.damage.misplaced.first, 4);
+	CHECK_EQ(p.damage.misplaced_is, 0);
+	small_free(&m);
 }
 
 TEST("recording: a search through a damaged place can be cancelled", "[record]")

@@ -107,8 +107,8 @@ TEST("state: a file that is cut off is told everywhere, and nobody claims to kno
 
 	REQUIRE(make(&fx, false, 40));
 	check_all(&fx, EXIT_DATA, EXIT_DATA, "40 bytes of a block that is cut off at the end");
-	RUN(&fx, EXIT_DATA, "lost: unknown, the file is cut off; before that nothing", cmd_summary,
-		fx_path(&fx, "out").s, NULL);
+	RUN(&fx, EXIT_DATA, "lost: unknown, the file is cut off; before that 40 bytes of a block",
+		cmd_summary, fx_path(&fx, "out").s, NULL);
 	RUN(&fx, EXIT_DATA, "blind: everything since the end of the recording, which is cut off",
 		cmd_summary, fx_path(&fx, "out").s, NULL);
 	RUN(&fx, EXIT_DATA, "lost: unknown, the file is cut off; before that 40 bytes", cmd_replay,
@@ -222,7 +222,8 @@ TEST("state: bytes that were skipped stay told when the files were merged", "[ou
 	REQUIRE(make(&fx, true, UINT64_MAX));
 	REQUIRE(flip(&fx, 700));
 	check_all(&fx, EXIT_DATA, EXIT_DATA, "skipped in 1 place");
-	RUN(&fx, EXIT_DATA, "\ndamage: ", cmd_summary, fx_path(&fx, "out").s, NULL);
+	RUN(&fx, EXIT_DATA, " bytes skipped in 1 place\nblind: ", cmd_summary,
+		fx_path(&fx, "out").s, NULL);
 	REQUIRE_EQ(trace_info_read(fx_path(&fx, FILES "/ntrace.pb").s, &info, &path), 0);
 	REQUIRE(info && info->damage);
 	CHECK(info->ended);
@@ -233,6 +234,54 @@ TEST("state: bytes that were skipped stay told when the files were merged", "[ou
 	ntff__ntrace_info__free_unpacked(info, NULL);
 	free(path);
 	fx_free(&fx);
+}
+
+TEST("state: of damage in a trace whose end is not known its bytes are told, not that nothing was "
+     "lost",
+	"[output]")
+{
+	struct fixture fx;
+
+	REQUIRE(make(&fx, false, UINT64_MAX));
+	REQUIRE(flip(&fx, 700));
+	RUN(&fx, EXIT_DATA, "skipped", cmd_salvage, fx_path(&fx, REC_DIR).s, "-o",
+		fx_path(&fx, "out").s, NULL);
+	_cleanup_free_ char *said = NULL;
+	run(&fx, &said, cmd_summary, fx_path(&fx, "out").s, NULL);
+	const char *lost = said ? strstr(said, "\nlost: unknown, at most the last 100 ms") : NULL;
+	REQUIRE(lost != NULL);
+	_cleanup_free_ char *line = strndup(lost + 1, strcspn(lost + 1, "\n"));
+	CHECK(line && strstr(line, "; before that ") && strstr(line, " skipped in 1 place"));
+	CHECK(line && !strstr(line, "nothing"));
+	fx_free(&fx);
+}
+
+TEST("state: of segments that are gone, misplaced or no file it is said which", "[output]")
+{
+	static const struct {
+		struct rec_damage damage;
+		const char *text;
+	} cases[] = {
+		{{.bad_frames = 1, .missing = {1, 3}}, "segment 3 is missing"},
+		{{.bad_frames = 1, .missing = {4, 3}}, "segments 3 to 6 are missing"},
+		{{.skipped_bytes = 32, .bad_frames = 4, .misplaced = {2, 1}, .misplaced_is = 3},
+			"32 bytes skipped in 4 places, segment-000001.ntrec is segment 3, 1 more "
+			"is "
+			"misplaced"},
+		{{.bad_frames = 3, .no_file = {3, 2}, .cut_bytes = 1},
+			"segment-000002.ntrec is not a file, 2 more are none, 1 byte of a block "
+			"that "
+			"is cut off at the end"},
+		{{.bad_frames = 2}, "something is missing in 2 places"},
+		{{.skipped_bytes = 1, .bad_frames = 1}, "1 byte skipped in 1 place"},
+		{{0}, ""},
+	};
+	char text[STATE_TEXT];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		state_damage(&cases[i].damage, text);
+		CHECK_STR(text, cases[i].text);
+	}
 }
 
 TEST("state: a whole recording has no fault, and its files have its begin", "[output]")

@@ -247,6 +247,29 @@ static int array_update(struct map *m, const void *key, const void *value, unsig
 	return 0;
 }
 
+static void free_entry(struct entry *e)
+{
+	free(e->key);
+	free(e->value);
+	free(e);
+}
+
+static int delete (struct map *m, const void *key)
+{
+	struct entry **at, *e;
+
+	if (!is_hash(m))
+		return -EINVAL;
+	at = hash_slot(m, key);
+	e = *at;
+	if (!e)
+		return -ENOENT;
+	*at = e->next;
+	m->count--;
+	free_entry(e);
+	return 0;
+}
+
 static int update(struct map *m, const void *key, const void *value, unsigned long long flags)
 {
 	struct entry **at;
@@ -268,35 +291,17 @@ static int update(struct map *m, const void *key, const void *value, unsigned lo
 	}
 	if (flags == BPF_EXIST)
 		return -ENOENT;
-	if (m->count == m->max_entries)
-		return -E2BIG;
+	if (m->count == m->max_entries) {
+		if (m->type != BPF_MAP_TYPE_LRU_HASH)
+			return -E2BIG;
+		/* About the oldest goes: here the one that was put in first. */
+		(void)delete (m, m->entries->key);
+		at = hash_slot(m, key);
+	}
 	m->count++;
 	*at = zeroed(sizeof(**at));
 	(*at)->key = copy_of(key, m->key_size);
 	(*at)->value = copy_of(value, m->value_size);
-	return 0;
-}
-
-static void free_entry(struct entry *e)
-{
-	free(e->key);
-	free(e->value);
-	free(e);
-}
-
-static int delete (struct map *m, const void *key)
-{
-	struct entry **at, *e;
-
-	if (!is_hash(m))
-		return -EINVAL;
-	at = hash_slot(m, key);
-	e = *at;
-	if (!e)
-		return -ENOENT;
-	*at = e->next;
-	m->count--;
-	free_entry(e);
 	return 0;
 }
 

@@ -89,8 +89,23 @@ void *bpf_host_task_file(void *task, unsigned fd, const struct bpf_host_file *fi
 void *bpf_host_task_table(void *task);
 /* Threads of the task's process that have not begun to exit. */
 void bpf_host_task_live(void *task, int threads);
+/* The task is a thread of the kernel's, or is not. */
+void bpf_host_task_kthread(void *task, int is);
+/* The inode of an open file. */
+void *bpf_host_file_inode(void *file);
 /* A task without a table of files, as a thread that is ending has it. */
 void bpf_host_task_no_files(void *task);
+
+/* Structures of the driver and of the kernel, owned here, gone with bpf_host_reset. */
+void *bpf_host_neuron_device(int index);
+void *bpf_host_ncdev(void *device); /* what file->private_data is; device may be NULL */
+void *bpf_host_mem_chunk(int is_host, unsigned core);
+void *bpf_host_ndma_eng(void *device, unsigned id);
+void *bpf_host_udma(void *eng); /* the one inside of it */
+void *bpf_host_ndma_ring(unsigned queue);
+/* A context of zero copy of driver 2.30, which is for a process. */
+void *bpf_host_zc_context(int pid);
+void *bpf_host_vma(unsigned long start, unsigned long end, unsigned long page_offset);
 
 /* Memory that is gone with bpf_host_reset; zeroed. */
 void *bpf_host_alloc(unsigned long size);

@@ -14,13 +14,19 @@ for o in "$dir"/*.gcda; do
 		mv "$g" "$dir/$(basename "$o" .gcda)-$g"
 	done
 done
+# A header is compiled with each object: a branch counts as taken if one of them took it.
 awk '
-FNR == 1 { name = FILENAME; sub(".*/", "", name); sub(".gcov$", "", name); line = 0; keep = 0 }
-/^ *-: *0:Source:/ { keep = /Source:bpf\// }
+FNR == 1 { keep = 0 }
+/^ *-: *0:Source:/ { keep = /Source:bpf\//; source = $0; sub(".*Source:", "", source) }
 !keep { next }
-/^ *[0-9#=*-]+:/ { split($0, part, ":"); line = part[2] + 0; text = part[3]; for (i = 4; i in part; i++) text = text ":" part[i]; delete part }
-/^branch / { all[name]++; if ($4 + 0 > 0 && $0 !~ /never executed/) taken[name]++; else missed[++n] = name ":" line ": " text }
+/^ *[0-9#=*-]+:/ { split($0, part, ":"); line = part[2] + 0; text[source ":" line] = substr($0, index($0, part[2] ":") + length(part[2]) + 1); n = 0 }
+/^branch / {
+	key = source ":" line ":" n++
+	if (!(key in of)) { of[key] = source; at[key] = source ":" line; order[++keys] = key }
+	if ($4 + 0 > 0 && $0 !~ /never executed/) taken[key] = 1
+}
 END {
-	for (f in all) printf "%-28s %3d of %3d branches taken (%.1f %%)\n", f, taken[f], all[f], 100 * taken[f] / all[f]
-	for (i = 1; i <= n; i++) print "not taken: " missed[i]
+	for (i = 1; i <= keys; i++) { all[of[order[i]]]++; hit[of[order[i]]] += order[i] in taken }
+	for (f in all) printf "%-20s %3d of %3d branches taken (%.1f %%)\n", f, hit[f], all[f], 100 * hit[f] / all[f]
+	for (i = 1; i <= keys; i++) if (!(order[i] in taken)) print "not taken: " at[order[i]] ":" text[at[order[i]]]
 }' "$dir"/*.gcov

@@ -17,7 +17,9 @@
 #define __uint(name, val) int(*name)[val]
 #define __type(name, val) typeof(val) *name
 #define __array(name, val) typeof(val) *name[]
+#ifndef __always_inline /* not in line where branches are counted: each would count once per copy */
 #define __always_inline inline __attribute__((always_inline))
+#endif
 #define __noinline __attribute__((noinline))
 #define __weak __attribute__((weak))
 #define __hidden __attribute__((visibility("hidden")))

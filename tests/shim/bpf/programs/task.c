@@ -37,7 +37,14 @@ void *bpf_host_task_file(void *task, unsigned fd, const struct bpf_host_file *of
 	inode->i_ino = of->ino;
 	file = bpf_host_alloc(sizeof(*file));
 	file->f_inode = inode;
+	file->f_flags = of->flags;
+	file->private_data = of->private_data;
 	return table->fd[fd] = file;
+}
+
+void *bpf_host_file_inode(void *file)
+{
+	return ((struct file *)file)->f_inode;
 }
 
 void *bpf_host_task_table(void *task)
@@ -48,6 +55,11 @@ void *bpf_host_task_table(void *task)
 void bpf_host_task_live(void *task, int threads)
 {
 	((struct task_struct *)task)->signal->live.counter = threads;
+}
+
+void bpf_host_task_kthread(void *task, int is)
+{
+	((struct task_struct *)task)->flags = is ? PF_KTHREAD : 0;
 }
 
 void bpf_host_task_no_files(void *task)

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * driver.c - bpf/driver.bpf.c compiled for the host.
+ */
+#define all_processes bpf_host_driver_all_processes /* what the loader sets in it */
+#define rate_ceiling bpf_host_driver_rate_ceiling
+#define known_numbers bpf_host_driver_known_numbers
+#include "bpf/driver.bpf.c"
