@@ -11,6 +11,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "agent/collect/ioctl_parts.h"
 #include "bpf/ioctl.skel.h"
@@ -44,8 +45,17 @@ static unsigned add_step(struct ioctl_hooks *h, unsigned n, const struct rec_lad
 	return n;
 }
 
+/* Is this process in the first pid namespace?  Its inode number is fixed in the kernel. */
+static bool has_kernels_pids(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == 0xEFFFFFFCu;
+}
+
 void ioctl_hooks_list(struct ioctl_hooks *h)
 {
+	const char *filter = h->all_processes || has_kernels_pids() ? REACHED : REC_OTHER_PIDS;
 	const char *const *name = h->driver ? driver_hooks_names(h->driver) : NULL;
 	const struct rec_ladder_step *step = h->driver ? driver_hooks_ladder(h->driver) : NULL;
 	const char *syscall =
@@ -61,7 +71,7 @@ void ioctl_hooks_list(struct ioctl_hooks *h)
 		n = add_name(h, n, "tracepoint:syscalls:sys_enter_ioctl");
 	while (name && *name)
 		n = add_name(h, n, *name++);
-	n = add_step(h, 0, &(struct rec_ladder_step){"process", "tp_btf", REACHED});
+	n = add_step(h, 0, &(struct rec_ladder_step){"process", "tp_btf", filter});
 	while (step && step->family)
 		n = add_step(h, n, step++);
 	add_step(h, n, &(struct rec_ladder_step){"ioctl", "syscall", syscall});

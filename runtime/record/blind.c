@@ -59,6 +59,16 @@ static void about_session(struct lines *s, const struct rec_session *own)
 		add(s, "%s: %s", o->what, o->why);
 }
 
+/* Did the hooks take none of the command's processes for its own? */
+static bool has_other_pids(const struct session *l)
+{
+	const struct rec_ladder_step *step = l->has_header ? l->header.info.ladder : NULL;
+
+	while (step && step->family && strcmp(step->result, REC_OTHER_PIDS) != 0)
+		step++;
+	return step && step->family;
+}
+
 static void about_hooks(struct lines *s, const struct session *l)
 {
 	if (session_own(l)) {
@@ -67,6 +77,14 @@ static void about_hooks(struct lines *s, const struct session *l)
 	}
 	if (!has_hooks(l)) {
 		add(s, "no kernel hook was active: driver requests");
+		return;
+	}
+	if (has_other_pids(l)) {
+		add(s,
+			"driver calls of %s: the recorder ran in a pid namespace of its own, and "
+			"the "
+			"hooks know the kernel's own numbers alone (record -a sees every process)",
+			watched(l));
 		return;
 	}
 	if (l->has_header && l->process_count == 0 && l->ended && !rec_damaged(&l->damage)) {

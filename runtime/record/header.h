@@ -16,6 +16,10 @@
 
 #include "runtime/record/rec_session.h"
 
+/* Result of the step of family "process" when the hooks, which know the kernel's own process numbers alone, cannot
+ * tell the command's by those that the recorder has. */
+#define REC_OTHER_PIDS "other pid namespace"
+
 /* A way of hooking that was tried. */
 struct rec_ladder_step {
 	const char *family; /* what for: "ioctl", "process" */
