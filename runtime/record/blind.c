@@ -107,7 +107,7 @@ static void about_tables(struct lines *s, const struct session *l)
 	}
 	if (l->header.info.registry_hash != trace_registry_hash())
 		add(s, "recorded with another event registry: payload attributes may be misread");
-	if (l->header.info.ioctl_hash != rec_ioctl_table_hash())
+	if (!rec_ioctl_table_reads(l->header.info.ioctl_hash))
 		add(s, "recorded with another request table: driver attributes may be misread");
 }
 

@@ -60,6 +60,8 @@ const char *rec_header_text_at(
 
 /* XXH3 of the request table: numbers, names, fields. */
 uint64_t rec_ioctl_table_hash(void);
+/* Does today's table read the records of one with this hash right? */
+bool rec_ioctl_table_reads(uint64_t hash);
 
 /* The header's text, NUL-terminated, to be freed.  Bytes that are not UTF-8 become '?'.  0 or
  * -ENOMEM. */
