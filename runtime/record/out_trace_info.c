@@ -141,13 +141,17 @@ static int add_session(Ntff__NtraceInfo *m, struct parts *p, const struct sessio
 	return add_off(to, p, s->off);
 }
 
-/* Has a stage nothing to say?  Without device profiles theirs is none; without hooks on the DMA path, or before
- * there were any, neither is that. */
-static bool stage_is_none(const struct session *s, const struct ledger *g, const char *stage)
+/* Has a row nothing to say?  Without device profiles theirs are none; without hooks on the DMA path, or before there
+ * were any, neither are those; so with what --rate and --hook-cost count. */
+static bool row_is_none(const struct session *s, const struct ledger *g, uint32_t id)
 {
+	const char *stage = rec_counter_info(id)->stage;
+
 	if (!strcmp(stage, "device"))
 		return !s->profiles.asked;
-	return !strcmp(stage, "dma") && !s->read_dma && !g->value[REC_C_DMA_MADE];
+	if (!strcmp(stage, "dma"))
+		return !s->read_dma && !g->value[REC_C_DMA_MADE];
+	return (!strcmp(stage, "hooks") || id == REC_C_KERNEL_RATE) && !g->value[id];
 }
 
 static int add_ledger(
@@ -161,7 +165,7 @@ static int add_ledger(
 		const struct rec_counter_info *info = rec_counter_info(id);
 		Ntff__NtraceLedgerRow *r = &p->rows[n];
 
-		if (stage_is_none(s, g, info->stage))
+		if (row_is_none(s, g, id))
 			continue;
 		ntff__ntrace_ledger_row__init(r);
 		r->stage = text(info->stage);
