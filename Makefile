@@ -160,7 +160,7 @@ asan:
 # (A filter that only leaves out would bring in the hidden tests: ~[.].)  The fault tests preload a library,
 # which ThreadSanitizer does not bear.
 tsan:
-	$(Q)UNIT_FILTER='~[merge]~[recovery]~[golden]~[perfetto]~[diff]~[canon]~[.]' \
+	$(Q)UNIT_FILTER='~[merge]~[recovery]~[golden]~[perfetto]~[diff]~[canon]~[record]~[bpf-host]~[.]' \
 		$(MAKE) BUILD=$(BUILD)/tsan SANITIZE=thread SUITES='unit cli' test
 
 FUZZ_FLAGS = BUILD=$(BUILD)/fuzz CC='$(CLANG)' SANITIZE=address,undefined \
