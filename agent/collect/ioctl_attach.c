@@ -249,7 +249,7 @@ static int open_driver(
 	const struct driver_hooks_options d = {
 		.force = o->level,
 		.off = o->off,
-		.rate_ceiling = h->skel->rodata->rate_ceiling,
+		.rate_ceiling = h->rate_ceiling,
 		.all_processes = o->all_processes,
 		.shared = h->shared,
 		.sys = o->sys,

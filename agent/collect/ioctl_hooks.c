@@ -124,7 +124,8 @@ static int size_maps(struct ioctl_hooks *h, const struct ioctl_hooks_options *o)
 		return r;
 	h->cpu_count = (unsigned)r;
 	h->skel->rodata->all_processes = o->all_processes;
-	h->skel->rodata->rate_ceiling = rate_ceiling(o->rate);
+	h->rate_ceiling = rate_ceiling(o->rate);
+	h->skel->rodata->rate_ceiling = h->rate_ceiling;
 	ioctl_numbers((uint64_t *)(void *)h->skel->rodata->known_numbers);
 	r = bpf_map__set_max_entries(
 		h->skel->maps.ring, o->ring_bytes ? o->ring_bytes : default_ring(o->devices));

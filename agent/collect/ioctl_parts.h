@@ -30,7 +30,8 @@ struct ioctl_batch {
 struct ioctl_hooks {
 	struct ioctl_bpf *skel;
 	bool all_processes;
-	int stats_fd; /* the kernel measures programs as long as it is open; -1 */
+	uint32_t rate_ceiling; /* calls of a process in a window; 0: all */
+	int stats_fd;	       /* the kernel measures programs as long as it is open; -1 */
 	struct bpf_link *filter[IOCTL_MAX_LINKS];
 	unsigned filter_count;
 	struct bpf_link *enter, *exit; /* of the ioctl system call; NULL: detached */
