@@ -384,7 +384,8 @@ void driver_hooks_cost(const struct driver_hooks *h, struct bpf_cost *sum)
 	sum->runs += h->cost.runs;
 	sum->run_ns += h->cost.run_ns;
 	for (unsigned i = 0; i < h->instance_count; i++)
-		bpf_cost_of_programs(h->instances[i].obj, sum);
+		if (h->instances[i].obj) /* else the module is let go */
+			bpf_cost_of_programs(h->instances[i].obj, sum);
 	for (unsigned i = 0; i < h->map_count; i++)
 		bpf_cost_of_map(h->maps[i].fd, sum);
 }

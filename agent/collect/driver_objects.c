@@ -250,10 +250,12 @@ static int load(struct driver_hooks *h, struct driver_instance *in, enum hook_le
 	return r ? r : keep_maps(h, in->obj);
 }
 
-static void unload(struct driver_instance *in)
+static void unload(struct driver_hooks *h, struct driver_instance *in)
 {
-	if (in->obj)
+	if (in->obj) {
+		bpf_cost_of_programs(in->obj, &h->cost);
 		objects[in->object].close(in->skel);
+	}
 	in->obj = NULL;
 }
 
@@ -266,7 +268,7 @@ static int open_instance(struct driver_hooks *h, struct driver_instance *in)
 	r = in->obj ? load(h, in, in->level, in->families) : -errno;
 	if (r) {
 		snprintf(h->error, sizeof(h->error), "%s", bpf_log_last());
-		unload(in);
+		unload(h, in);
 	}
 	return r;
 }
@@ -291,7 +293,7 @@ void driver_instances_unload(struct driver_hooks *h)
 {
 	for (unsigned i = 0; i < h->instance_count; i++)
 		if (h->instances[i].level != HOOK_LEVEL_KPROBE)
-			unload(&h->instances[i]);
+			unload(h, &h->instances[i]);
 }
 
 void driver_instances_reopen(struct driver_hooks *h)
@@ -327,15 +329,12 @@ void driver_standins_open(struct driver_hooks *h)
 void driver_standins_close(struct driver_hooks *h)
 {
 	for (unsigned o = 0; o < HOOK_OBJECTS; o++)
-		unload(&h->standins[o]);
+		unload(h, &h->standins[o]);
 }
 
 void driver_instance_close_last(struct driver_hooks *h)
 {
-	struct driver_instance *in = &h->instances[--h->instance_count];
-
-	bpf_cost_of_programs(in->obj, &h->cost);
-	unload(in);
+	unload(h, &h->instances[--h->instance_count]);
 }
 
 void driver_instances_close(struct driver_hooks *h)
