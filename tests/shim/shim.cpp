@@ -4,8 +4,8 @@
 //
 // Catch2 throws to leave a failed REQUIRE; here nothing throws across C frames: checks report
 // through CHECKED_ELSE-like calls and the C macro returns.  The runner prints one line per skipped
-// test and ends with `N passed, N failed, N skipped`.  With NTRACE_TEST_RAN=FILE it adds a line per test
-// to that file: `passed`, `failed` or `skipped`, a tab, the name; of a skipped one a tab and what is missing.
+// and per failed test and ends with `N passed, N failed, N skipped`.  With NTRACE_TEST_RAN=FILE it adds a line
+// per test to that file: `passed`, `failed` or `skipped`, a tab, the name; of a skipped one a tab and what is missing.
 
 #define CATCH_CONFIG_RUNNER
 #define CATCH_CONFIG_PREFIX_ALL // the short macro names belong to shim.h
@@ -38,6 +38,7 @@ std::vector<Pending> &pending()
 std::vector<std::string> infos;
 bool skipped_now;
 std::string lacks; // why, then
+std::string first_fault; // of the test: file, line, what was not so
 unsigned long passed, failed, skipped;
 
 void report(bool ok, const std::string &text, const char *file, int line)
@@ -51,6 +52,8 @@ void report(bool ok, const std::string &text, const char *file, int line)
 		std::string all;
 		for (const auto &i : infos)
 			all += i + "\n";
+		if (first_fault.empty())
+			first_fault = std::string(file) + ":" + std::to_string(line) + ": " + text;
 		handler.handleMessage(Catch::ResultWas::ExpressionFailed, all);
 	}
 	handler.complete();
@@ -77,6 +80,7 @@ struct Listener : Catch::TestEventListenerBase {
 		infos.clear();
 		skipped_now = false;
 		lacks.clear();
+		first_fault.clear();
 	}
 	void testCaseEnded(const Catch::TestCaseStats &stats) override
 	{
@@ -85,6 +89,7 @@ struct Listener : Catch::TestEventListenerBase {
 		if (stats.totals.testCases.failed) {
 			failed++;
 			outcome = "failed";
+			std::printf("failed: %s (%s)\n", stats.testInfo.name.c_str(), first_fault.c_str());
 		} else if (skipped_now) {
 			skipped++;
 			outcome = "skipped";
