@@ -177,18 +177,27 @@ TEST("diff: of durations that differ, the largest change is printed first", "[di
 	diff_free(&r.d);
 }
 
+/* Directories a and b, each with the same trace. */
+static bool make_pair(struct scratch *s, struct scratch_path *ret_a, struct scratch_path *ret_b)
+{
+	struct trace t;
+
+	if (!scratch_make(s))
+		return false;
+	make_trace(&t);
+	*ret_a = scratch_path(s, "a/ntrace.pb");
+	*ret_b = scratch_path(s, "b/ntrace.pb");
+	return mkdir(scratch_path(s, "a").s, 0755) == 0 &&
+	       mkdir(scratch_path(s, "b").s, 0755) == 0 && write_trace(&t, ret_a->s) &&
+	       write_trace(&t, ret_b->s);
+}
+
 TEST("diff: rows of the ledger that tell of losses are compared", "[diff]")
 {
 	struct scratch s;
-	struct trace t;
+	struct scratch_path a, b;
 
-	REQUIRE(scratch_make(&s));
-	make_trace(&t);
-	mkdir(scratch_path(&s, "a").s, 0755);
-	mkdir(scratch_path(&s, "b").s, 0755);
-	struct scratch_path a = scratch_path(&s, "a/ntrace.pb"),
-			    b = scratch_path(&s, "b/ntrace.pb");
-	CHECK(write_trace(&t, a.s) && write_trace(&t, b.s));
+	REQUIRE(make_pair(&s, &a, &b));
 	for (size_t i = 0; i < sizeof(ledger_changes) / sizeof(*ledger_changes); i++) {
 		struct ledger_text zero = ledger_changes[i].row;
 
@@ -252,16 +261,10 @@ TEST("diff: what two sessions were asked to record is compared", "[diff]")
 		{20, "0-1", "host_memory", 2, "activities       A cpu_util  B host_memory\n"},
 	};
 	struct scratch s;
-	struct trace t;
+	struct scratch_path a, b;
 
-	REQUIRE(scratch_make(&s));
-	make_trace(&t);
-	mkdir(scratch_path(&s, "a").s, 0755);
-	mkdir(scratch_path(&s, "b").s, 0755);
-	struct scratch_path a = scratch_path(&s, "a/ntrace.pb"),
-			    b = scratch_path(&s, "b/ntrace.pb");
+	REQUIRE(make_pair(&s, &a, &b));
 	const struct diff_side side[2] = {{a.s, false}, {b.s, false}};
-	CHECK(write_trace(&t, a.s) && write_trace(&t, b.s));
 	CHECK(write_session(scratch_path(&s, "a/trace_info.pb").s, 10, "0-1", "cpu_util"));
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		_cleanup_free_ char *text = NULL;
@@ -291,16 +294,10 @@ TEST("diff: what two sessions were asked to record is compared", "[diff]")
 TEST("diff: a recorder that died, a missing and a damaged trace_info.pb are told", "[diff]")
 {
 	struct scratch s;
-	struct trace t;
+	struct scratch_path a, b;
 
-	REQUIRE(scratch_make(&s));
-	make_trace(&t);
-	mkdir(scratch_path(&s, "a").s, 0755);
-	mkdir(scratch_path(&s, "b").s, 0755);
-	struct scratch_path a = scratch_path(&s, "a/ntrace.pb"),
-			    b = scratch_path(&s, "b/ntrace.pb");
+	REQUIRE(make_pair(&s, &a, &b));
 	struct scratch_path info = scratch_path(&s, "b/trace_info.pb");
-	CHECK(write_trace(&t, a.s) && write_trace(&t, b.s));
 
 	struct answer r = compare_paths(a.s, b.s, false, &exact);
 	CHECK(r.same); /* neither has one */
