@@ -65,6 +65,15 @@ static bool has_driver(const struct session *l)
 	return l->modules.count > 0;
 }
 
+static bool loaded_meanwhile(const struct session *l)
+{
+	bool loaded = false;
+
+	for (size_t i = 0; i < l->modules.count; i++)
+		loaded |= l->modules.changes[i].loaded;
+	return loaded;
+}
+
 struct gap {
 	char what[LINE], why[LINE]; /* of the families of a kind that were not reached */
 	unsigned missing, total;
@@ -127,6 +136,9 @@ void blind_hooks(const struct session *l, void (*add)(void *ctx, const char *lin
 			(reached_at(l->header.info.ladder, families[f].name, "tracepoint") ||
 				reached_at(l->modules.ladder, families[f].name, "tracepoint")))
 			add(ctx, families[f].untold);
+	if (loaded_meanwhile(l))
+		add(ctx, "what a driver that was loaded meanwhile did inside before hooks were on "
+			 "it");
 	for (size_t k = 0; known && k < sizeof(gaps) / sizeof(*gaps); k++) {
 		if (!gaps[k].missing || (k == DMA && !dma_known))
 			continue;

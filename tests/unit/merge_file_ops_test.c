@@ -157,6 +157,8 @@ TEST("merge: the driver's comings and goings are instants with generation and ve
 	CHECK_STR(event_attr(e, "version"), "");
 	e = fx_by_hint(&fx, "driver_loaded", PHASE_INSTANT, 1);
 	CHECK_STR(event_attr(e, "version"), "2.30.2.0");
+	CHECK(says(
+		&fx, "what a driver that was loaded meanwhile did inside before hooks were on it"));
 	fx_free(&fx);
 }
 
@@ -168,6 +170,8 @@ TEST("merge: a frame of the driver's that is too short is counted and harmless",
 	fx_copy(&fx, TID, 100, 110, 1);
 	fx_frame(&fx, REC_MODULE, REC_SOURCE_RECORDER, "short", 5);
 	REQUIRE(fx_merged(&fx, 0));
+	CHECK(!says(
+		&fx, "what a driver that was loaded meanwhile did inside before hooks were on it"));
 	CHECK_EQ(fx_by_hint(&fx, "driver_loaded", PHASE_INSTANT, 0)->timestamp, 0);
 	fx_free(&fx);
 }
