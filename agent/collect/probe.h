@@ -17,7 +17,7 @@ enum probe_state {
 };
 
 struct probe_row {
-	char name[24]; /* e.g. "kernel BTF" */
+	char name[32]; /* e.g. "kernel BTF" */
 	enum probe_state state;
 	bool required;		 /* `ntrace record` cannot work without it */
 	char detail[160];	 /* what was found, or why not; one line */
