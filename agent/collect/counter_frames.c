@@ -29,9 +29,21 @@ static int put_hook_cost(const struct counter_frames *c)
 	return put_rows(c, REC_SOURCE_KERNEL, rows, sizeof(rows));
 }
 
+/* Records in the ring buffer at the moment of k: what has come in since is not among them.  `received` is all that
+ * was taken. */
+static uint64_t left_at(
+	const struct counter_frames *c, const uint64_t k[NEV_C_MAX], uint64_t received)
+{
+	uint64_t handed = k[NEV_C_DONE] + k[NEV_C_DMA_DONE], left = ioctl_hooks_left(c->hooks);
+	uint64_t due = handed > received ? handed - received : 0;
+
+	return left < due ? left : due;
+}
+
 static int put_kernel_counters(const struct counter_frames *c)
 {
 	uint64_t k[NEV_C_MAX], open, received;
+	uint64_t dma_received = ioctl_hooks_dma_received(c->hooks);
 	int rc = ioctl_hooks_counters(c->hooks, k, &open, &received);
 
 	if (rc < 0)
@@ -48,11 +60,11 @@ static int put_kernel_counters(const struct counter_frames *c)
 		{REC_C_KERNEL_UNTRACKED, 0, k[NEV_C_UNTRACKED]},
 		{REC_C_KERNEL_MISSED, 0, ioctl_hooks_missed(c->hooks)},
 		{REC_C_KERNEL_RECEIVED, 0, received},
-		{REC_C_KERNEL_LEFT, 0, ioctl_hooks_left(c->hooks)},
+		{REC_C_KERNEL_LEFT, 0, left_at(c, k, received + dma_received)},
 		{REC_C_DMA_MADE, 0, k[NEV_C_DMA_MADE]},
 		{REC_C_DMA_DONE, 0, k[NEV_C_DMA_DONE]},
 		{REC_C_DMA_RING_FULL, 0, k[NEV_C_DMA_LOST_RING_FULL]},
-		{REC_C_DMA_RECEIVED, 0, ioctl_hooks_dma_received(c->hooks)},
+		{REC_C_DMA_RECEIVED, 0, dma_received},
 	};
 	rc = put_rows(c, REC_SOURCE_KERNEL, rows, sizeof(rows));
 	return rc < 0 ? rc : put_hook_cost(c);
