@@ -186,6 +186,23 @@ int bpf_programs_wait(void)
 
 /* ---- cost ---------------------------------------------------------------------------------- */
 
+void bpf_cost_add(struct bpf_cost *sum, const struct rec_hook_cost *program)
+{
+	unsigned i = 0;
+
+	while (i < sum->count &&
+		memcmp(sum->programs[i].program, program->program, sizeof(program->program)) != 0)
+		i++;
+	if (i == BPF_COST_PROGRAMS)
+		return;
+	if (i == sum->count) {
+		sum->programs[sum->count++] = *program;
+		return;
+	}
+	sum->programs[i].runs += program->runs;
+	sum->programs[i].run_ns += program->run_ns;
+}
+
 void bpf_cost_of_programs(const struct bpf_object *object, struct bpf_cost *sum)
 {
 	struct bpf_program *prog;
@@ -198,8 +215,10 @@ void bpf_cost_of_programs(const struct bpf_object *object, struct bpf_cost *sum)
 
 		if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
 			continue;
-		sum->runs += info.run_cnt;
-		sum->run_ns += info.run_time_ns;
+		struct rec_hook_cost row = {.runs = info.run_cnt, .run_ns = info.run_time_ns};
+
+		snprintf(row.program, sizeof(row.program), "%s", bpf_program__name(prog));
+		bpf_cost_add(sum, &row);
 	}
 }
 

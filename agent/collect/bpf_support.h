@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/record/recording.h"
+
 struct bpf_link;
 struct bpf_object;
 struct bpf_program;
@@ -48,11 +50,17 @@ int tracepoint_id(int tracefs_fd, const char *category, const char *name);
 int tracepoint_attach(int tracefs_fd, const char *category, const char *name,
 	struct bpf_program *prog, struct bpf_link **ret);
 
-/* What loaded programs have cost since the kernel was asked to measure, and what their maps take. */
+#define BPF_COST_PROGRAMS 128u /* twice what there are */
+
+/* What loaded programs have cost since the kernel was asked to measure, and what their maps take.  A program that
+ * was loaded several times has one row. */
 struct bpf_cost {
-	uint64_t runs, run_ns; /* of all of them, for whatever process */
+	struct rec_hook_cost programs[BPF_COST_PROGRAMS];
+	unsigned count;
 	uint64_t map_bytes;
 };
+/* Adds to the row of the program of that name; a new one when there is none. */
+void bpf_cost_add(struct bpf_cost *sum, const struct rec_hook_cost *program);
 /* Adds that of all programs of an object, of a map. */
 void bpf_cost_of_programs(const struct bpf_object *object, struct bpf_cost *sum);
 void bpf_cost_of_map(int map_fd, struct bpf_cost *sum);

@@ -18,15 +18,23 @@ static int put_rows(const struct counter_frames *c, uint16_t source, const struc
 static int put_hook_cost(const struct counter_frames *c)
 {
 	struct bpf_cost cost;
+	int rc;
 
 	if (!ioctl_hooks_cost(c->hooks, &cost))
 		return 0;
-	const struct rec_counter rows[] = {
-		{REC_C_HOOK_RUNS, 0, cost.runs},
-		{REC_C_HOOK_RUN_NS, 0, cost.run_ns},
+	struct rec_counter rows[] = {
+		{REC_C_HOOK_RUNS, 0, 0},
+		{REC_C_HOOK_RUN_NS, 0, 0},
 		{REC_C_HOOK_MAP_BYTES, 0, cost.map_bytes},
 	};
-	return put_rows(c, REC_SOURCE_KERNEL, rows, sizeof(rows));
+	for (unsigned i = 0; i < cost.count; i++) {
+		rows[0].value += cost.programs[i].runs;
+		rows[1].value += cost.programs[i].run_ns;
+	}
+	rc = put_rows(c, REC_SOURCE_KERNEL, rows, sizeof(rows));
+	return rc < 0 ? rc
+		      : rec_writer_frame(c->rec, REC_HOOK_COST, REC_SOURCE_KERNEL, cost.programs,
+				cost.count * sizeof(cost.programs[0]), NULL, 0);
 }
 
 /* Records in the ring buffer at the moment of k: what has come in since is not among them.  `received` is all that

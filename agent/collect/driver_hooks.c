@@ -381,8 +381,8 @@ uint64_t driver_hooks_missed(const struct driver_hooks *h)
 
 void driver_hooks_cost(const struct driver_hooks *h, struct bpf_cost *sum)
 {
-	sum->runs += h->cost.runs;
-	sum->run_ns += h->cost.run_ns;
+	for (unsigned i = 0; i < h->cost.count; i++)
+		bpf_cost_add(sum, &h->cost.programs[i]);
 	for (unsigned i = 0; i < h->instance_count; i++)
 		if (h->instances[i].obj) /* else the module is let go */
 			bpf_cost_of_programs(h->instances[i].obj, sum);

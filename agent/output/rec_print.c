@@ -32,6 +32,7 @@ static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_FILE] = "file",
 	[REC_DRIVER] = "driver",
 	[REC_MODULE] = "module",
+	[REC_HOOK_COST] = "hook_cost",
 };
 
 #define MAX_TEXT 65536u /* bytes of a text that are shown */
@@ -188,6 +189,21 @@ static void print_types(FILE *f, const struct rec_summary *s)
 			s->stored_bytes);
 }
 
+/* Programs that ran, those that took most first. */
+static void print_hook_cost(FILE *f, const struct rec_summary *s)
+{
+	for (size_t i = 0; i < s->hook_cost_count; i++) {
+		const struct rec_hook_cost *p = &s->hook_cost[i];
+
+		if (!p->runs)
+			continue;
+		fprintf(f, "hook cost   %12" PRIu64 " ns %10" PRIu64 " runs %8" PRIu64 " ns each  ",
+			p->run_ns, p->runs, p->run_ns / p->runs);
+		plain(f, p->program, sizeof(p->program));
+		fputc('\n', f);
+	}
+}
+
 static void print_ledger(FILE *f, const struct rec_summary *s)
 {
 	fprintf(f, "ledger\n");
@@ -199,6 +215,7 @@ static void print_ledger(FILE *f, const struct rec_summary *s)
 				rec_counter_kind_name(info->kind), info->stage, info->name,
 				s->ledger.value[id], info->text);
 	}
+	print_hook_cost(f, s);
 	fprintf(f, "gaps        %" PRIu64 " driver calls missing by number%s\n", s->seq_gaps,
 		s->seq_gaps && s->header.info.is_cut ? ": this is a cut" : "");
 	fprintf(f, "open spans  %" PRIu64 "\n", s->open_spans);
@@ -393,6 +410,25 @@ static void json_types(struct json_out *j, const struct rec_summary *s)
 	jout_key_unsigned(j, "stored_bytes", s->stored_bytes);
 }
 
+/* Left out where it was not measured. */
+static void json_hook_cost(struct json_out *j, const struct rec_summary *s)
+{
+	if (!s->hook_cost)
+		return;
+	jout_key(j, "hook_cost");
+	jout_begin(j, '[');
+	for (size_t i = 0; i < s->hook_cost_count; i++) {
+		const struct rec_hook_cost *p = &s->hook_cost[i];
+
+		jout_begin(j, '{');
+		key_string(j, "program", p->program, sizeof(p->program));
+		jout_key_unsigned(j, "runs", p->runs);
+		jout_key_unsigned(j, "run_ns", p->run_ns);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
 static void json_ledger(struct json_out *j, const struct rec_summary *s)
 {
 	jout_key(j, "ledger");
@@ -410,6 +446,7 @@ static void json_ledger(struct json_out *j, const struct rec_summary *s)
 		jout_end(j, '}');
 	}
 	jout_end(j, ']');
+	json_hook_cost(j, s);
 	jout_key_unsigned(j, "seq_gaps", s->seq_gaps);
 	jout_key_unsigned(j, "open_spans", s->open_spans);
 }

@@ -222,6 +222,31 @@ static int take_counters(struct summarizer *z, const struct rec_frame *f, const 
 	return footer_counters(&z->found, f->source, payload, f->size);
 }
 
+static int by_cost(const void *a, const void *b)
+{
+	const struct rec_hook_cost *p = a, *q = b;
+
+	if (p->run_ns != q->run_ns)
+		return p->run_ns < q->run_ns ? 1 : -1;
+	return memcmp(p->program, q->program, sizeof(p->program));
+}
+
+static int take_hook_cost(struct summarizer *z, const struct rec_frame *f, const uint8_t *payload)
+{
+	size_t n = f->size / sizeof(struct rec_hook_cost);
+	struct rec_hook_cost *rows = calloc(n + 1, sizeof(*rows));
+
+	if (!rows)
+		return -ENOMEM;
+	memcpy(rows, payload, n * sizeof(*rows));
+	qsort(rows, n, sizeof(*rows), by_cost);
+	free(z->s->hook_cost);
+	z->s->hook_cost = rows;
+	z->s->hook_cost_count = n;
+	z->s->invalid += f->size % sizeof(*rows) != 0;
+	return 0;
+}
+
 static int take_end(struct summarizer *z, const struct rec_frame *f, const uint8_t *payload)
 {
 	if (f->size < sizeof(z->s->end))
@@ -276,6 +301,7 @@ static taker *const takers[SUMMARY_TYPES] = {
 	[REC_PROCESS] = take_process,
 	[REC_KERNEL] = take_kernel,
 	[REC_DRIVER] = take_driver,
+	[REC_HOOK_COST] = take_hook_cost,
 	[REC_RUNTIME] = take_runtime,
 	[REC_WATERMARK] = take_watermark,
 	[REC_COUNTERS] = take_counters,
@@ -442,5 +468,6 @@ void rec_summary_free(struct rec_summary *s)
 	rec_header_free(&s->header);
 	free(s->sources);
 	free(s->profiles);
+	free(s->hook_cost);
 	memset(s, 0, sizeof(*s));
 }

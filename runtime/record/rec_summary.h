@@ -50,6 +50,9 @@ struct rec_summary {
 	uint64_t blocks;
 	uint64_t invalid; /* records that are not whole */
 	struct ledger ledger;
+	struct rec_hook_cost
+		*hook_cost; /* rows of the newest frame, the dearest first; NULL: there is none */
+	size_t hook_cost_count;
 	uint64_t seq_gaps;   /* driver calls that are missing by number */
 	uint64_t open_spans; /* begun and not ended */
 	bool in_work;	     /* still being written */

@@ -62,6 +62,7 @@ enum rec_type {
 	REC_FILE = 16,		 /* struct rec_file, then its name */
 	REC_DRIVER = 17,	 /* struct nev_dma records, back to back (bpf/neuron_event.h) */
 	REC_MODULE = 18,	 /* struct rec_module, then rec_module_step rows (modules.h) */
+	REC_HOOK_COST = 19,	 /* struct rec_hook_cost rows; the newest frame counts */
 	REC_TYPES_END,
 };
 
@@ -98,6 +99,12 @@ struct rec_device_profile {
 struct rec_file {
 	char type[16]; /* "ntff", "neff", REC_FILE_LOST, REC_FILE_UNWRITTEN; padded with zeros */
 	uint64_t bytes;
+};
+
+/* What a program in the kernel has cost until now, for whatever process (--hook-cost). */
+struct rec_hook_cost {
+	char program[32]; /* its name in bpf/, padded with zeros */
+	uint64_t runs, run_ns;
 };
 
 /* There is none: a signal ended the program while a thread worked on it.  The name says of which core. */

@@ -575,3 +575,43 @@ TEST("driver: a cut keeps spans that reach into its time whole, and its books ba
 	CHECK_EQ(of(&fx, "dma_doorbell", PHASE_STOP, 1)->duration, 1000);
 	fx_free(&fx);
 }
+
+TEST("driver: what each program has cost is that of the newest frame, the dearest first",
+	"[record][dma]")
+{
+	const struct rec_hook_cost older[] = {{"one", 1, 10}, {"two", 2, 5}, {"three", 3, 7}},
+				   newer[] = {{"one", 2, 20}, {"two", 4, 30}};
+	struct fixture fx;
+	struct rec_summary s;
+
+	REQUIRE(fx_open(&fx));
+	fx_frame(&fx, REC_HOOK_COST, REC_SOURCE_KERNEL, older, sizeof(older));
+	fx_frame(&fx, REC_HOOK_COST, REC_SOURCE_KERNEL, newer, sizeof(newer));
+	fx_end(&fx);
+	fx_close_writer(&fx);
+	REQUIRE_EQ(rec_summary_make(fx_path(&fx, REC_DIR).s, &s), 0);
+	REQUIRE_EQ(s.hook_cost_count, 2);
+	CHECK_STR(s.hook_cost[0].program, "two");
+	CHECK_EQ(s.hook_cost[0].run_ns, 30);
+	CHECK_EQ(s.hook_cost[1].runs, 2);
+	CHECK_EQ(s.invalid, 0);
+	rec_summary_free(&s);
+	fx_free(&fx);
+}
+
+TEST("driver: a row of a program's cost that is not whole counts as invalid", "[record][dma]")
+{
+	const struct rec_hook_cost row = {"one", 1, 10};
+	struct fixture fx;
+	struct rec_summary s;
+
+	REQUIRE(fx_open(&fx));
+	fx_frame(&fx, REC_HOOK_COST, REC_SOURCE_KERNEL, &row, sizeof(row) - 1);
+	fx_end(&fx);
+	fx_close_writer(&fx);
+	REQUIRE_EQ(rec_summary_make(fx_path(&fx, REC_DIR).s, &s), 0);
+	CHECK_EQ(s.hook_cost_count, 0);
+	CHECK_EQ(s.invalid, 1);
+	rec_summary_free(&s);
+	fx_free(&fx);
+}
