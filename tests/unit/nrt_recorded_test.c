@@ -150,9 +150,30 @@ static bool has_launched(void *arg)
 	return virtual_device_stat(&((struct place *)arg)->device, "launches") > 0;
 }
 
+/* Does the process's first thread wait for something, now and a while later?  Then it is not inside of malloc, whose lock
+ * the end of this program takes. */
+static bool first_thread_waits(void *arg)
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+	struct scratch_path path;
+
+	(void)arg;
+	snprintf(path.s, sizeof(path.s), "/proc/self/task/%d/stat", (int)getpid());
+	for (int look = 0; look < 2; look++) {
+		_cleanup_free_ char *stat = program_text(path.s);
+		const char *state = strrchr(stat, ')');
+
+		if (!state || state[2] != 'S')
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
 static void *interrupt(void *arg)
 {
 	(void)program_until(has_launched, arg, 20);
+	(void)program_until(first_thread_waits, NULL, 20);
 	(void)kill(getpid(), SIGUSR1);
 	return NULL;
 }
