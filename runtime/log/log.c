@@ -22,6 +22,7 @@
 
 #include "runtime/base/quiet_signal.h"
 #include "runtime/base/utf8.h"
+#include "runtime/log/log_ring.h"
 
 #define LINE_BYTES 1024u
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -221,6 +222,10 @@ void log_write(enum log_level level, const char *tag, const char *func, const ch
 
 		clean(line + used, len);
 		used += len;
+	}
+	if (level == LOG_LEVEL_ERROR) {
+		line[used] = '\n';
+		log_ring_add(line + strlen(colour), used + 1 - strlen(colour));
 	}
 	used += (size_t)snprintf(line + used, 8, "%s\n", *colour ? "\033[0m" : "");
 	write_line(fd, line, used);

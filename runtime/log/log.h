@@ -33,6 +33,14 @@ void log_write(enum log_level level, const char *tag, const char *func, const ch
  * wait.  Async-signal-safe; errno stays. */
 void log_from_handler(enum log_level level, const char *tag, const char *text, size_t len);
 
+/* Writes the last errors of this process, oldest first, one a line and without colours: those whose level is
+ * shown somewhere.  0 or -errno of a write.  Async-signal-safe, and safe in the child of a fork. */
+int log_dump_errors(int fd);
+
+/* How many errors are kept: 128 KiB of lines per logical core, and those of one before this call.  Never
+ * fewer than before.  One caller at a time. */
+void log_set_cores(uint32_t logical_cores);
+
 /* The text of a line without its end, for log_write and its test: at most size bytes with NUL.  Returns
  * its length.  unix_ns: epoch ns, shown as UTC. */
 size_t log_prefix(char *buf, size_t size, uint64_t unix_ns, int pid, int tid, enum log_level level,

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log_ring.c - a ring of lines without a lock.
+ *
+ * A writer takes a place by moving `head`, copies its text there, and then writes the word in front
+ * of it: which place it is, and how long the text.  Places are counted from the beginning of the
+ * process and never twice, so a reader takes that word for the sign that a whole line of this round
+ * stands there; a line that is being written, or whose thread is not in this process (the child of a
+ * fork), has none and is passed over.  Text cannot be taken for the sign: two of its bytes are a
+ * greater number than any length.
+ *
+ * A writer that sleeps in its copy while others fill the whole ring would spoil one of their lines.
+ *
+ * Everything is copied in words, atomically, for a reader may look at what is just overwritten; it
+ * looks again behind its copy.
+ */
+#include "runtime/log/log_ring.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/base/file.h"
+#include "runtime/log/log.h"
+
+#define WORD sizeof(uint64_t)
+#define LENGTH_BITS 16
+#define LENGTH_MASK ((1u << LENGTH_BITS) - 1)
+#define MOST_CORES 512u
+
+struct ring {
+	_Atomic uint64_t *words;
+	uint64_t count;
+	_Atomic uint64_t head; /* the next place; 0 is none */
+};
+
+/* Of one core, for what is said before the cores are known. */
+static _Atomic uint64_t first_words[LOG_RING_CORE_BYTES / WORD];
+static struct ring first = {first_words, LOG_RING_CORE_BYTES / WORD, 1};
+static struct ring *_Atomic ring = &first;
+
+static uint64_t words_of(size_t len)
+{
+	return (len + WORD - 1) / WORD;
+}
+
+static _Atomic uint64_t *at(const struct ring *r, uint64_t place)
+{
+	return &r->words[place % r->count];
+}
+
+static void add(struct ring *r, const char *line, size_t len)
+{
+	uint64_t need = words_of(len), place = atomic_fetch_add(&r->head, 1 + need);
+
+	for (uint64_t i = 0; i < need; i++) {
+		size_t rest = len - i * WORD;
+		uint64_t word = 0;
+
+		memcpy(&word, line + i * WORD, rest < WORD ? rest : WORD);
+		atomic_store_explicit(at(r, place + 1 + i), word, memory_order_relaxed);
+	}
+	atomic_store_explicit(at(r, place), place << LENGTH_BITS | len, memory_order_release);
+}
+
+void log_ring_add(const char *line, size_t len)
+{
+	if (len > LOG_RING_LINE_MAX)
+		len = LOG_RING_LINE_MAX;
+	if (len)
+		add(atomic_load(&ring), line, len);
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+/* The length of the line at this place; 0: there is none. */
+static size_t line_at(const struct ring *r, uint64_t place, uint64_t head)
+{
+	uint64_t sign = atomic_load_explicit(at(r, place), memory_order_acquire);
+	size_t len = sign & LENGTH_MASK;
+
+	if (sign >> LENGTH_BITS != place || len == 0 || len > LOG_RING_LINE_MAX)
+		return 0;
+	return place + 1 + words_of(len) <= head ? len : 0;
+}
+
+static bool copy_line(const struct ring *r, uint64_t place, size_t len, char *to)
+{
+	for (uint64_t i = 0; i < words_of(len); i++) {
+		uint64_t word = atomic_load_explicit(at(r, place + 1 + i), memory_order_relaxed);
+
+		memcpy(to + i * WORD, &word, WORD);
+	}
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load(&r->head) - place <= r->count; /* not taken again meanwhile */
+}
+
+typedef int (*line_fn)(void *context, const char *line, size_t len);
+
+/* From the oldest on, until one gives other than 0. */
+static int each_line(const struct ring *r, line_fn fn, void *context)
+{
+	uint64_t head = atomic_load(&r->head);
+	uint64_t place = head > r->count ? head - r->count : 1;
+	char line[LOG_RING_LINE_MAX + WORD];
+	int rc = 0;
+
+	while (place < head && rc == 0) {
+		size_t len = line_at(r, place, head);
+
+		if (len && copy_line(r, place, len, line))
+			rc = fn(context, line, len);
+		place += len ? 1 + words_of(len) : 1;
+	}
+	return rc;
+}
+
+static int write_line(void *context, const char *line, size_t len)
+{
+	return file_write_all(*(int *)context, line, len);
+}
+
+int log_dump_errors(int fd)
+{
+	return each_line(atomic_load(&ring), write_line, &fd);
+}
+
+/* ---- its size ----------------------------------------------------------------------------- */
+
+static int add_again(void *context, const char *line, size_t len)
+{
+	add(context, line, len);
+	return 0;
+}
+
+/* What it was before stays where it is: somebody may be writing to it. */
+void log_set_cores(uint32_t logical_cores)
+{
+	uint64_t bytes = (uint64_t)LOG_RING_CORE_BYTES *
+			 (logical_cores < MOST_CORES ? logical_cores : MOST_CORES);
+	struct ring *old = atomic_load(&ring), *larger;
+	void *p;
+
+	if (bytes / WORD <= old->count)
+		return;
+	p = mmap(NULL, bytes + sizeof(*larger), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return; /* a smaller one does as well */
+	larger = (struct ring *)((char *)p + bytes);
+	larger->words = p;
+	larger->count = bytes / WORD;
+	atomic_init(&larger->head, 1);
+	(void)each_line(old, add_again, larger);
+	atomic_store(&ring, larger);
+}
