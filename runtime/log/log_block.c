@@ -163,13 +163,15 @@ void log_set_error_cause(enum log_cause cause)
 
 void log_api_begin(const char *call)
 {
-	if (log_coalesces() && call && !own.memory) {
+	bool holds = call && log_coalesces();
+
+	if (holds && !own.memory) {
 		begin_work();
 		make_memory();
 		end_work();
 	}
 	own.cause = NO_CAUSE;
-	own.call = log_coalesces() ? call : NULL;
+	own.call = holds ? call : NULL;
 }
 
 static void fail_generally(void)

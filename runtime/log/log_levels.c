@@ -43,7 +43,7 @@ static struct {
 /* No message above it is wanted anywhere.  It never falls but from UNREAD. */
 static _Atomic int ceiling = UNREAD;
 
-static atomic_bool coalesces;
+static _Atomic int coalesces = UNREAD;
 
 static const struct {
 	const char *name;
@@ -155,7 +155,13 @@ NRT_STATUS log_get_level(const char *tag, enum log_level *ret)
 
 bool log_coalesces(void)
 {
-	return atomic_load_explicit(&coalesces, memory_order_relaxed);
+	int v = atomic_load_explicit(&coalesces, memory_order_relaxed);
+
+	if (v == UNREAD) {
+		log_configure();
+		v = atomic_load(&coalesces);
+	}
+	return v != 0;
 }
 
 /* ---- the environment ---------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ unsigned log_places_known(enum log_level level, const char *tag);
 /* Sets what a tag shows at both places, or with "all" what every one does. */
 void log_set_levels(const char *tag, enum log_level console, enum log_level syslog);
 
-/* Are errors of a call held until the call speaks itself (log_block.h)? */
+/* Are errors of a call held until the call speaks itself (log_block.h)?  Reads the environment as log_places. */
 bool log_coalesces(void);
 
 /* ERROR, WARN, ...; at least 6 bytes shorter than a line. */

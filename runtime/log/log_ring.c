@@ -31,7 +31,7 @@
 #define LENGTH_MASK ((1u << LENGTH_BITS) - 1)
 #define MOST_CORES 512u
 
-struct ring {
+struct log_ring {
 	_Atomic uint64_t *words;
 	uint64_t count;
 	_Atomic uint64_t head; /* the next place; 0 is none */
@@ -39,23 +39,29 @@ struct ring {
 
 /* Of one core, for what is said before the cores are known. */
 static _Atomic uint64_t first_words[LOG_RING_CORE_BYTES / WORD];
-static struct ring first = {first_words, LOG_RING_CORE_BYTES / WORD, 1};
-static struct ring *_Atomic ring = &first;
+static struct log_ring first = {first_words, LOG_RING_CORE_BYTES / WORD, 1};
+static struct log_ring *_Atomic ring = &first;
 
 static uint64_t words_of(size_t len)
 {
 	return (len + WORD - 1) / WORD;
 }
 
-static _Atomic uint64_t *at(const struct ring *r, uint64_t place)
+static _Atomic uint64_t *at(const struct log_ring *r, uint64_t place)
 {
 	return &r->words[place % r->count];
 }
 
-static void add(struct ring *r, const char *line, size_t len)
+void log_ring_put(struct log_ring *r, const char *line, size_t len)
 {
-	uint64_t need = words_of(len), place = atomic_fetch_add(&r->head, 1 + need);
+	uint64_t need, place;
 
+	if (len > LOG_RING_LINE_MAX)
+		len = LOG_RING_LINE_MAX;
+	if (len == 0)
+		return;
+	need = words_of(len);
+	place = atomic_fetch_add(&r->head, 1 + need);
 	for (uint64_t i = 0; i < need; i++) {
 		size_t rest = len - i * WORD;
 		uint64_t word = 0;
@@ -68,16 +74,13 @@ static void add(struct ring *r, const char *line, size_t len)
 
 void log_ring_add(const char *line, size_t len)
 {
-	if (len > LOG_RING_LINE_MAX)
-		len = LOG_RING_LINE_MAX;
-	if (len)
-		add(atomic_load(&ring), line, len);
+	log_ring_put(atomic_load(&ring), line, len);
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
 /* The length of the line at this place; 0: there is none. */
-static size_t line_at(const struct ring *r, uint64_t place, uint64_t head)
+static size_t line_at(const struct log_ring *r, uint64_t place, uint64_t head)
 {
 	uint64_t sign = atomic_load_explicit(at(r, place), memory_order_acquire);
 	size_t len = sign & LENGTH_MASK;
@@ -87,7 +90,7 @@ static size_t line_at(const struct ring *r, uint64_t place, uint64_t head)
 	return place + 1 + words_of(len) <= head ? len : 0;
 }
 
-static bool copy_line(const struct ring *r, uint64_t place, size_t len, char *to)
+static bool copy_line(const struct log_ring *r, uint64_t place, size_t len, char *to)
 {
 	for (uint64_t i = 0; i < words_of(len); i++) {
 		uint64_t word = atomic_load_explicit(at(r, place + 1 + i), memory_order_relaxed);
@@ -101,7 +104,7 @@ static bool copy_line(const struct ring *r, uint64_t place, size_t len, char *to
 typedef int (*line_fn)(void *context, const char *line, size_t len);
 
 /* From the oldest on, until one gives other than 0. */
-static int each_line(const struct ring *r, line_fn fn, void *context)
+static int each_line(const struct log_ring *r, line_fn fn, void *context)
 {
 	uint64_t head = atomic_load(&r->head);
 	uint64_t place = head > r->count ? head - r->count : 1;
@@ -123,37 +126,48 @@ static int write_line(void *context, const char *line, size_t len)
 	return file_write_all(*(int *)context, line, len);
 }
 
+int log_ring_dump(const struct log_ring *r, int fd)
+{
+	return each_line(r, write_line, &fd);
+}
+
 int log_dump_errors(int fd)
 {
-	return each_line(atomic_load(&ring), write_line, &fd);
+	return log_ring_dump(atomic_load(&ring), fd);
 }
 
 /* ---- its size ----------------------------------------------------------------------------- */
 
-static int add_again(void *context, const char *line, size_t len)
+static int put_again(void *context, const char *line, size_t len)
 {
-	add(context, line, len);
+	log_ring_put(context, line, len);
 	return 0;
 }
 
-/* What it was before stays where it is: somebody may be writing to it. */
-void log_set_cores(uint32_t logical_cores)
+struct log_ring *log_ring_larger(struct log_ring *old, uint32_t logical_cores)
 {
 	uint64_t bytes = (uint64_t)LOG_RING_CORE_BYTES *
 			 (logical_cores < MOST_CORES ? logical_cores : MOST_CORES);
-	struct ring *old = atomic_load(&ring), *larger;
+	struct log_ring *larger;
 	void *p;
 
-	if (bytes / WORD <= old->count)
-		return;
+	if (old && bytes / WORD <= old->count)
+		return old;
 	p = mmap(NULL, bytes + sizeof(*larger), PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
-		return; /* a smaller one does as well */
-	larger = (struct ring *)((char *)p + bytes);
+		return old;
+	larger = (struct log_ring *)((char *)p + bytes);
 	larger->words = p;
 	larger->count = bytes / WORD;
 	atomic_init(&larger->head, 1);
-	(void)each_line(old, add_again, larger);
-	atomic_store(&ring, larger);
+	if (old)
+		(void)each_line(old, put_again, larger);
+	return larger;
+}
+
+/* Somebody may be writing to what it was before, so that is never given back. */
+void log_set_cores(uint32_t logical_cores)
+{
+	atomic_store(&ring, log_ring_larger(atomic_load(&ring), logical_cores));
 }
