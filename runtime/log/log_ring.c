@@ -9,7 +9,9 @@
  * fork), has none and is passed over.  Text cannot be taken for the sign: two of its bytes are a
  * greater number than any length.
  *
- * A writer that sleeps in its copy while others fill the whole ring would spoil one of their lines.
+ * A writer that has slept in its copy while others filled the whole ring must not go on over their lines: its own is
+ * older than the oldest.  It looks before each word; if it falls asleep just behind that, one word is
+ * spoilt.
  *
  * Everything is copied in words, atomically, for a reader may look at what is just overwritten; it
  * looks again behind its copy.
@@ -52,6 +54,12 @@ static _Atomic uint64_t *at(const struct log_ring *r, uint64_t place)
 	return &r->words[place % r->count];
 }
 
+/* Has it been given to a later line? */
+static bool is_taken_again(const struct log_ring *r, uint64_t place)
+{
+	return atomic_load_explicit(&r->head, memory_order_relaxed) - place > r->count;
+}
+
 void log_ring_put(struct log_ring *r, const char *line, size_t len)
 {
 	uint64_t need, place;
@@ -62,14 +70,16 @@ void log_ring_put(struct log_ring *r, const char *line, size_t len)
 		return;
 	need = words_of(len);
 	place = atomic_fetch_add(&r->head, 1 + need);
-	for (uint64_t i = 0; i < need; i++) {
+	for (uint64_t i = 0; i < need && !is_taken_again(r, place); i++) {
 		size_t rest = len - i * WORD;
 		uint64_t word = 0;
 
 		memcpy(&word, line + i * WORD, rest < WORD ? rest : WORD);
 		atomic_store_explicit(at(r, place + 1 + i), word, memory_order_relaxed);
 	}
-	atomic_store_explicit(at(r, place), place << LENGTH_BITS | len, memory_order_release);
+	if (!is_taken_again(r, place))
+		atomic_store_explicit(
+			at(r, place), place << LENGTH_BITS | len, memory_order_release);
 }
 
 void log_ring_add(const char *line, size_t len)
@@ -98,7 +108,7 @@ static bool copy_line(const struct log_ring *r, uint64_t place, size_t len, char
 		memcpy(to + i * WORD, &word, WORD);
 	}
 	atomic_thread_fence(memory_order_acquire);
-	return atomic_load(&r->head) - place <= r->count; /* not taken again meanwhile */
+	return !is_taken_again(r, place);
 }
 
 typedef int (*line_fn)(void *context, const char *line, size_t len);

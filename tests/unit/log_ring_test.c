@@ -235,3 +235,55 @@ TEST("log ring: 8 threads lose no line, and a child of a fork has them all", "[l
 {
 	CHECK_EQ(scratch_child(with_threads, NULL), 0);
 }
+
+/* Of 64 bytes, so that a line of which a part is another's is seen. */
+#define FORM "%u-%u-%u-%u-%u-%u-%u-%u;\n"
+#define FLOOD 20000u
+
+struct flood {
+	struct log_ring *ring;
+	unsigned self;
+};
+
+static void *flood(void *arg)
+{
+	const struct flood *f = arg;
+	char line[128];
+
+	for (unsigned i = 0, n; i < FLOOD; i++) {
+		n = (f->self + 1) * 1000000 + i;
+		log_ring_put(f->ring, line,
+			(size_t)snprintf(line, sizeof(line), FORM, n, n, n, n, n, n, n, n));
+	}
+	return NULL;
+}
+
+TEST("log ring: a writer that others overtake by a whole ring spoils none of their lines", "[log]")
+{
+	struct log_ring *r = log_ring_larger(NULL, 1);
+	struct flood floods[THREADS];
+	pthread_t threads[THREADS];
+	unsigned lines = 0, bad = 0;
+	char *text, *rest = NULL;
+
+	REQUIRE(r);
+	for (unsigned i = 0; i < THREADS; i++) {
+		floods[i] = (struct flood){r, i};
+		REQUIRE(pthread_create(&threads[i], NULL, flood, &floods[i]) == 0);
+	}
+	for (int i = 0; i < (int)THREADS; i++)
+		pthread_join(threads[i], NULL);
+	text = dump_of(log_ring_dump, r);
+	REQUIRE(text);
+	for (char *p = strtok_r(text, "\n", &rest); p; p = strtok_r(NULL, "\n", &rest), lines++) {
+		unsigned n = (unsigned)strtoul(p, NULL, 10);
+		char want[128];
+
+		snprintf(want, sizeof(want), FORM, n, n, n, n, n, n, n, n);
+		want[strlen(want) - 1] = '\0';
+		bad += strcmp(p, want) != 0;
+	}
+	CHECK_EQ(bad, 0);
+	CHECK(lines > 1000);
+	free(text);
+}
