@@ -27,7 +27,7 @@ void log_set_levels(const char *tag, enum log_level console, enum log_level sysl
 /* Are errors of a call held until the call speaks itself (log_block.h)?  Reads the environment as log_places. */
 bool log_coalesces(void);
 
-/* ERROR, WARN, ...; at least 6 bytes shorter than a line. */
+/* "ERROR", "WARN" and so on. */
 const char *log_level_name(enum log_level level);
 
 #endif
