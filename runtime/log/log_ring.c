@@ -2,19 +2,18 @@
 /*
  * log_ring.c - a ring of lines without a lock.
  *
- * A writer takes a place by moving `head`, copies its text there, and then writes the word in front
- * of it: which place it is, and how long the text.  Places are counted from the beginning of the
- * process and never twice, so a reader takes that word for the sign that a whole line of this round
- * stands there; a line that is being written, or whose thread is not in this process (the child of a
- * fork), has none and is passed over.  Text cannot be taken for the sign: two of its bytes are a
- * greater number than any length.
+ * A writer takes a place by moving `head`, copies its text there with a hash in front, and then writes the
+ * word in front of both: which place it is, and how long the text.  Places are counted from the
+ * beginning of the process and never twice, so a reader takes that word for the sign that a whole line of
+ * this round stands there; a line that is being written, or whose thread is not in this process (the
+ * child of a fork), has none and is passed over.  Text cannot be taken for the sign: two of its bytes are
+ * a greater number than any length.
  *
  * A writer that has slept in its copy while others filled the whole ring must not go on over their lines: its own is
- * older than the oldest.  It looks before each word; if it falls asleep just behind that, one word is
- * spoilt.
+ * older than the oldest.  It looks before each word; should it fall asleep just behind that, it spoils one
+ * word, and by the hash the reader leaves that line out.
  *
- * Everything is copied in words, atomically, for a reader may look at what is just overwritten; it
- * looks again behind its copy.
+ * Everything is copied in words, atomically, for a reader may look at what is just overwritten.
  */
 #include "runtime/log/log_ring.h"
 
@@ -24,6 +23,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <xxhash.h>
 
 #include "runtime/base/file.h"
 #include "runtime/log/log.h"
@@ -32,6 +32,7 @@
 #define LENGTH_BITS 16
 #define LENGTH_MASK ((1u << LENGTH_BITS) - 1)
 #define MOST_CORES 512u
+#define FRONT 2u /* words in front of a text: sign, hash */
 
 struct log_ring {
 	_Atomic uint64_t *words;
@@ -60,6 +61,18 @@ static bool is_taken_again(const struct log_ring *r, uint64_t place)
 	return atomic_load_explicit(&r->head, memory_order_relaxed) - place > r->count;
 }
 
+/* No word before an earlier one. */
+static void put_word(struct log_ring *r, uint64_t place, uint64_t i, uint64_t word)
+{
+	if (!is_taken_again(r, place))
+		atomic_store_explicit(at(r, place + i), word, memory_order_release);
+}
+
+static uint64_t hash_of(const char *line, size_t len, uint64_t place)
+{
+	return XXH3_64bits_withSeed(line, len, place);
+}
+
 void log_ring_put(struct log_ring *r, const char *line, size_t len)
 {
 	uint64_t need, place;
@@ -69,17 +82,16 @@ void log_ring_put(struct log_ring *r, const char *line, size_t len)
 	if (len == 0)
 		return;
 	need = words_of(len);
-	place = atomic_fetch_add(&r->head, 1 + need);
-	for (uint64_t i = 0; i < need && !is_taken_again(r, place); i++) {
+	place = atomic_fetch_add(&r->head, FRONT + need);
+	put_word(r, place, 1, hash_of(line, len, place));
+	for (uint64_t i = 0; i < need; i++) {
 		size_t rest = len - i * WORD;
 		uint64_t word = 0;
 
 		memcpy(&word, line + i * WORD, rest < WORD ? rest : WORD);
-		atomic_store_explicit(at(r, place + 1 + i), word, memory_order_relaxed);
+		put_word(r, place, FRONT + i, word);
 	}
-	if (!is_taken_again(r, place))
-		atomic_store_explicit(
-			at(r, place), place << LENGTH_BITS | len, memory_order_release);
+	put_word(r, place, 0, place << LENGTH_BITS | len);
 }
 
 void log_ring_add(const char *line, size_t len)
@@ -97,18 +109,20 @@ static size_t line_at(const struct log_ring *r, uint64_t place, uint64_t head)
 
 	if (sign >> LENGTH_BITS != place || len == 0 || len > LOG_RING_LINE_MAX)
 		return 0;
-	return place + 1 + words_of(len) <= head ? len : 0;
+	return place + FRONT + words_of(len) <= head ? len : 0;
 }
 
 static bool copy_line(const struct log_ring *r, uint64_t place, size_t len, char *to)
 {
+	uint64_t hash = atomic_load_explicit(at(r, place + 1), memory_order_acquire);
+
 	for (uint64_t i = 0; i < words_of(len); i++) {
-		uint64_t word = atomic_load_explicit(at(r, place + 1 + i), memory_order_relaxed);
+		uint64_t word =
+			atomic_load_explicit(at(r, place + FRONT + i), memory_order_acquire);
 
 		memcpy(to + i * WORD, &word, WORD);
 	}
-	atomic_thread_fence(memory_order_acquire);
-	return !is_taken_again(r, place);
+	return hash == hash_of(to, len, place);
 }
 
 typedef int (*line_fn)(void *context, const char *line, size_t len);
@@ -126,7 +140,7 @@ static int each_line(const struct log_ring *r, line_fn fn, void *context)
 
 		if (len && copy_line(r, place, len, line))
 			rc = fn(context, line, len);
-		place += len ? 1 + words_of(len) : 1;
+		place += len ? FRONT + words_of(len) : 1;
 	}
 	return rc;
 }

@@ -2,6 +2,7 @@
 /*
  * log_block_test.c - errors of a call that are held and written as one block.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <pty.h>
@@ -390,10 +391,13 @@ static volatile sig_atomic_t rang;
 
 static void ring(int number)
 {
+	int saved = errno;
+
 	(void)number;
 	log_from_handler(LOG_LEVEL_ERROR, "NRT", "plain;\n", 7);
 	cause("interrupted;");
 	rang++;
+	errno = saved;
 }
 
 TEST("log block: handlers at any time neither hang nor lose a line", "[log]")

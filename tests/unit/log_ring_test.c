@@ -148,8 +148,8 @@ static unsigned rows_in_order(const struct log_ring *r, unsigned last)
 	return *p ? 0 : n - first;
 }
 
-/* Of lines of 9 to 16 bytes, with a word of 8 in front. */
-#define PER_CORE (LOG_RING_CORE_BYTES / 24)
+/* Of lines of 9 to 16 bytes, with two words of 8 in front. */
+#define PER_CORE (LOG_RING_CORE_BYTES / 32)
 
 static int wraps(void *arg)
 {
