@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * execute_failure.c - one line of the log for an execution that failed on its cores: which status, by what fault, at
- * which step of the model.
+ * which step of the model; and one for the kernel log where the hardware is to blame.
  */
 #include <stdio.h>
 
+#include "runtime/device/hardware_error.h"
 #include "runtime/exec/execute_run.h"
+#include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 
 #define TAG "NMGR"
@@ -69,4 +71,5 @@ void execution_say_failure(const struct execution *e, NRT_STATUS status)
 	log_error(TAG, "Model '%s' on nc %u: %s (%d) from core %u of nd%u%s", e->model->desc.name,
 		e->model->nc, status_name(status), (int)status, r->core->index,
 		r->core->device->index, fault);
+	device_tell_hardware_error(runtime_get()->devices, r->core, status);
 }

@@ -185,6 +185,8 @@ static NRT_STATUS parse(const void *bytes, size_t size, struct model_desc *ret)
 		log_error(TAG, "Model, line %u: %s", error.line, error.text);
 	else
 		log_error(TAG, "Model: %s", rc == -ENOMEM ? "out of memory" : error.text);
+	if (rc == -EPROTONOSUPPORT) /* a NEFF, probably */
+		log_set_error_cause(LOG_CAUSE_NEFF_ARCH_INCOMPAT);
 	return rc == -EPROTONOSUPPORT ? NRT_UNSUPPORTED_NEFF_VERSION
 	       : rc == -ENOMEM	      ? NRT_RESOURCE
 				      : NRT_INVALID;

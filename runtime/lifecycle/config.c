@@ -267,15 +267,12 @@ static const struct {
 	const char *instead;
 } outputs[] = {
 	{ENV_ID_NEURON_RT_DBG_DUMP_INPUTS_ON_ERR, "no inputs are kept"},
-	{ENV_ID_NEURON_RT_LOG_LOCATION, "messages go to the console alone"},
 };
 
 static const char *missing_output(enum env_id id, const struct setting *s)
 {
-	const char *text = text_of(id);
-
 	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
-		if (outputs[i].id == id && text && (s->value.number || strcasestr(text, "SYSLOG")))
+		if (outputs[i].id == id && text_of(id) && s->value.number)
 			return outputs[i].instead;
 	return NULL;
 }

@@ -176,6 +176,13 @@ static void forget_cores(struct runtime *r)
 	info_set_cores(0, 0);
 }
 
+/* Messages have been written since before the first step; here its ring of errors gets its size. */
+static NRT_STATUS open_log(struct init *i)
+{
+	log_set_cores(device_logical_count(i->r->devices));
+	return NRT_SUCCESS;
+}
+
 /* Keeps what fits of a text, on one line. */
 static void keep_version(char *to, const char *text, const char *what)
 {
@@ -273,7 +280,7 @@ static const struct step {
 	/* 7 */ {"driver negotiation", negotiate, NULL},
 	/* 8 */ {"core allocation", allocate_cores, NULL},
 	/* 9 */ {"core usage", count_cores, forget_cores},
-	/* 10 */ {"log", NULL, NULL},
+	/* 10 */ {"log", open_log, NULL},
 	/* 11 */ {"microcode", NULL, NULL},
 	/* 12 */ {"collectives firmware", NULL, NULL},
 	/* 13 */ {"decode tables", NULL, NULL},

@@ -70,7 +70,7 @@ const char *state_name(enum lib_state state)
 	return names[state];
 }
 
-NRT_STATUS state_refuse(enum lib_state state, const char *call)
+static NRT_STATUS refuse(enum lib_state state, const char *call)
 {
 	switch (state) {
 	case STATE_START:
@@ -84,6 +84,19 @@ NRT_STATUS state_refuse(enum lib_state state, const char *call)
 			state_name(state));
 		return NRT_FAILURE;
 	}
+}
+
+NRT_STATUS state_refuse(enum lib_state state, const char *call)
+{
+	bool outermost = doors == 0;
+	NRT_STATUS status;
+
+	if (outermost)
+		log_api_begin(call);
+	status = refuse(state, call);
+	if (outermost)
+		log_api_end();
+	return status;
 }
 
 static void become_child(void)
@@ -118,27 +131,32 @@ static void wake_one(void *word)
 	(void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* A handler between any two instructions of these leaves both words as it found them, or unused. */
-static void mark_thread(void)
+/* A handler between any two instructions of these leaves both words as it found them, or unused.  The log is
+ * told of a call while the thread is marked, so it hears of the outermost one alone. */
+static void mark_thread(const char *call)
 {
 	int before;
 
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	if (doors++ == 0)
+	if (doors++ == 0) {
 		cancel_before = before;
+		log_api_begin(call);
+	}
 }
 
 static void unmark_thread(void)
 {
 	int before = cancel_before;
 
+	if (doors == 1)
+		log_api_end();
 	if (--doors == 0)
 		(void)pthread_setcancelstate(before, NULL);
 }
 
 void state_thread_belongs(void)
 {
-	mark_thread();
+	mark_thread(NULL);
 }
 
 bool state_is_inside(void)
@@ -148,11 +166,11 @@ bool state_is_inside(void)
 
 /* ---- the door of calls -------------------------------------------------------------------- */
 
-bool state_try_enter(void)
+static bool try_enter(const char *call)
 {
 	if (state_now() != STATE_INIT)
 		return false;
-	mark_thread();
+	mark_thread(call);
 	atomic_fetch_add(&lib.calls, 1);
 	if (state_now() == STATE_INIT)
 		return true;
@@ -160,11 +178,16 @@ bool state_try_enter(void)
 	return false;
 }
 
+bool state_try_enter(void)
+{
+	return try_enter(NULL);
+}
+
 NRT_STATUS api_enter(const char *call)
 {
 	enum lib_state state;
 
-	while (!state_try_enter()) {
+	while (!try_enter(call)) {
 		state = state_now();
 		if (state != STATE_INIT) /* else somebody initialised meanwhile */
 			return state_refuse(state, call);
@@ -212,7 +235,7 @@ NRT_STATUS state_change_begin(const char *call)
 		return refuse_child(call);
 	if (doors)
 		return refuse_reentry(call);
-	mark_thread();
+	mark_thread(call);
 	while (holder = 0, !atomic_compare_exchange_strong(&lib.changer, &holder, self)) {
 		if (holder != self) {
 			unmark_thread();

@@ -13,6 +13,7 @@
  * are in.  Neither door can be left locked by a thread that a fork has not copied, and a thread that
  * already stands in a door (a signal handler's) is refused instead of waiting for itself.  From a door
  * on, and until it is out of it, a thread cannot be cancelled.
+ * The doors also tell the log which call a thread is in (log_api_begin).
  *
  * The states and their texts: facts of libnrt 2.31, `NRT_INIT_STATE`.
  */

@@ -8,7 +8,9 @@
  */
 #include "runtime/vdev/request.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/vdev/user_memory.h"
@@ -285,7 +287,7 @@ static int bar_write(struct vdev_call *call, void *arg)
 	return 0;
 }
 
-/* ---- messages that go nowhere ------------------------------------------------------------ */
+/* ---- messages --------------------------------------------------------------------------- */
 
 static int post_metric(struct vdev_call *call, void *arg)
 {
@@ -296,7 +298,8 @@ static int post_metric(struct vdev_call *call, void *arg)
 		a->data_size < sizeof(data) ? a->data_size : sizeof(data));
 }
 
-/* At most 512 bytes, the last one 0. */
+/* At most 512 bytes, the last one 0.  What the driver puts into the kernel log goes to stderr, where it
+ * must not drive a terminal. */
 static int print_message(struct vdev_call *call, void *arg)
 {
 	const struct neuron_printk *a = arg;
@@ -308,7 +311,13 @@ static int print_message(struct vdev_call *call, void *arg)
 	r = vdev_user_read(call->tid, a->buffer, text, a->size);
 	if (r < 0)
 		return r;
-	return a->size == 0 || text[a->size - 1] ? -EBADMSG : 0;
+	if (a->size == 0 || text[a->size - 1])
+		return -EBADMSG;
+	for (char *c = text; *c; c++)
+		if (!isprint((unsigned char)*c))
+			*c = '?';
+	fprintf(stderr, "ntrace-vdev: %s\n", text);
+	return 0;
 }
 
 const struct vdev_request vdev_requests_info[] = {

@@ -217,8 +217,6 @@ TEST("config: warnings name what is misspelt, removed or too long", "[config]")
 		const char *name, *value, *said;
 	} rows[] = {
 		{"NEURON_RT_DBG_DUMP_INPUTS_ON_ERR", "2", "no inputs are kept\n"},
-		{"NEURON_RT_LOG_LOCATION", "syslog", "messages go to the console alone\n"},
-		{"NEURON_RT_LOG_LOCATION", "console", ""},
 		{"NEURON_RT_INSPECT_ENABLE", "1", ""},
 		{"NEURON_RT_INSPECT_ON_FAIL", "1", ""},
 		{"NEURON_RT_INSPEC_ENABLE", "1",

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/shim/shim.h"
@@ -146,6 +147,27 @@ TEST("nrt: before nrt_init every guarded call says NRT uninitialized and writes 
 	REQUIRE_LIBRARY();
 	REQUIRE(place_open(&p));
 	CHECK_EQ(scratch_child(uninitialised, &p), 0);
+	place_close(&p);
+}
+
+/* An empty line ends a block of errors. */
+static int refused_in_blocks(void *arg)
+{
+	struct place *p = arg;
+
+	setenv("NEURON_RT_LOG_COALESCING_ENABLED", "1", 1);
+	WANT(enter(p) == 0);
+	WANT(all_refused(p, NRT_UNINITIALIZED, "ERROR", "NRT uninitialized\n") == 0);
+	return 0;
+}
+
+TEST("nrt: where errors are held every guarded call has a block of its own", "[nrt][log]")
+{
+	struct place p;
+
+	REQUIRE_LIBRARY();
+	REQUIRE(place_open(&p));
+	CHECK_EQ(scratch_child(refused_in_blocks, &p), 0);
 	place_close(&p);
 }
 

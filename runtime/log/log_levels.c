@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log_levels.c - the levels of the tags, from the environment.
+ *
+ * Twelve places, as libnrt has: those of the tags that are public, the rest free.  Both levels of a
+ * place are one word, so that a message sees them together.
+ */
+#include "runtime/log/log_levels.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/env_table.h"
+#include "runtime/log/log_line.h"
+#include "runtime/log/log_sinks.h"
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define SLOTS 12u
+#define KEY_BYTES 4u
+#define UNREAD (LOG_LEVEL_TRACE + 1) /* the environment; above every level */
+#define WORD(console, syslog) ((unsigned)(console) | (unsigned)(syslog) << 8)
+#define CONSOLE_OF(word) ((word)&0xff)
+#define SYSLOG_OF(word) ((word) >> 8)
+
+static struct {
+	const char *tag;
+	_Atomic unsigned levels;
+} slots[SLOTS] = {
+	{.tag = "NRT"},
+	{.tag = "TDRV"},
+	{.tag = "NMGR"},
+	{.tag = "KMGR"},
+	{.tag = "ENC"},
+	{.tag = "HAL"},
+	{.tag = "RUST"},
+	{.tag = "NLOG"},
+};
+
+/* No message above it is wanted anywhere.  It never falls but from UNREAD. */
+static _Atomic int ceiling = UNREAD;
+
+static _Atomic int coalesces = UNREAD;
+
+static const struct {
+	const char *name;
+	int level;
+} level_names[] = {
+	/* A setting is searched for these in this order. */
+	{"ERROR", LOG_LEVEL_ERROR},
+	{"WARN", LOG_LEVEL_WARN},
+	{"INFO", LOG_LEVEL_INFO},
+	{"DEBUG", LOG_LEVEL_DEBUG},
+	{"TRACE", LOG_LEVEL_TRACE},
+	{"DISABLED", LOG_DISABLED},
+	{"QUIET", LOG_DISABLED},
+};
+
+const char *log_level_name(enum log_level level)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(level_names); i++)
+		if (level_names[i].level == (int)level)
+			return level_names[i].name;
+	return "";
+}
+
+int log_parse_level(const char *text)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(level_names); i++)
+		if (strcasestr(text, level_names[i].name))
+			return level_names[i].level;
+	return -1;
+}
+
+/* ---- what is wanted ----------------------------------------------------------------------- */
+
+static bool is_slot(size_t i, const char *tag)
+{
+	return slots[i].tag && !strncmp(slots[i].tag, tag, KEY_BYTES);
+}
+
+static unsigned levels_of(const char *tag)
+{
+	for (size_t i = 0; i < SLOTS; i++)
+		if (is_slot(i, tag))
+			return atomic_load_explicit(&slots[i].levels, memory_order_relaxed);
+	return atomic_load_explicit(&slots[0].levels, memory_order_relaxed);
+}
+
+static unsigned places(enum log_level level, const char *tag)
+{
+	unsigned word = levels_of(tag);
+
+	return (CONSOLE_OF(word) >= level ? LOG_CONSOLE : 0u) |
+	       (SYSLOG_OF(word) >= level ? LOG_SYSLOG : 0u);
+}
+
+unsigned log_places_known(enum log_level level, const char *tag)
+{
+	int most = atomic_load_explicit(&ceiling, memory_order_acquire);
+
+	return (int)level > most || most == UNREAD ? 0 : places(level, tag);
+}
+
+unsigned log_places(enum log_level level, const char *tag)
+{
+	int most = atomic_load_explicit(&ceiling, memory_order_acquire);
+
+	if ((int)level > most)
+		return 0;
+	if (most == UNREAD)
+		log_configure();
+	return places(level, tag);
+}
+
+static void raise_ceiling(int level)
+{
+	int was = atomic_load(&ceiling);
+
+	while ((was == UNREAD || was < level) &&
+		!atomic_compare_exchange_weak(&ceiling, &was, level))
+		;
+}
+
+void log_set_levels(const char *tag, enum log_level console, enum log_level syslog)
+{
+	bool all = !strcmp(tag, "all");
+
+	for (size_t i = 0; i < SLOTS; i++)
+		if (all || is_slot(i, tag))
+			atomic_store(&slots[i].levels, WORD(console, syslog));
+	raise_ceiling((int)(console > syslog ? console : syslog));
+}
+
+NRT_STATUS log_get_level(const char *tag, enum log_level *ret)
+{
+	for (size_t i = 0; i < SLOTS; i++) {
+		unsigned word = atomic_load(&slots[i].levels);
+
+		if (!is_slot(i, tag))
+			continue;
+		if (word == 0) {
+			log_say_plainly("At least one of syslog_level or console_level should "
+					"be enabled");
+			return NRT_INVALID;
+		}
+		*ret = (enum log_level)(SYSLOG_OF(word) ? SYSLOG_OF(word) : CONSOLE_OF(word));
+		return NRT_SUCCESS;
+	}
+	return NRT_INVALID;
+}
+
+bool log_coalesces(void)
+{
+	int v = atomic_load_explicit(&coalesces, memory_order_relaxed);
+
+	if (v == UNREAD) {
+		log_configure();
+		v = atomic_load(&coalesces);
+	}
+	return v != 0;
+}
+
+/* ---- the environment ---------------------------------------------------------------------- */
+
+/* With a tag its own variable. */
+static const char *setting(const char *name, const char *tag)
+{
+	char variable[64];
+	const char *text;
+
+	(void)snprintf(variable, sizeof(variable), "%s%s%s", name, tag ? "_" : "", tag ? tag : "");
+	text = getenv(variable);
+	return text && *text ? text : NULL;
+}
+
+static void refuse(const char *what, const char *text, const char *instead)
+{
+	char line[160];
+	int n = snprintf(line, sizeof(line), "%s %.80s, default to %s", what, text, instead);
+
+	log_clean(line, (size_t)n);
+	log_say_plainly(line);
+}
+
+static int level_from(const char *tag, int otherwise)
+{
+	const char *text = setting("NEURON_RT_LOG_LEVEL", tag);
+	int level = text ? log_parse_level(text) : otherwise;
+
+	if (level >= 0)
+		return level;
+	refuse("invalid level", text, "ERROR");
+	return LOG_LEVEL_ERROR;
+}
+
+static unsigned places_from(const char *tag, unsigned otherwise)
+{
+	const char *text = setting("NEURON_RT_LOG_LOCATION", tag);
+	unsigned where;
+
+	if (!text)
+		return otherwise;
+	where = (strcasestr(text, "CONSOLE") ? LOG_CONSOLE : 0u) |
+		(strcasestr(text, "SYSLOG") ? LOG_SYSLOG : 0u);
+	if (where)
+		return where;
+	refuse("invalid log location setting", text, "CONSOLE");
+	return LOG_CONSOLE;
+}
+
+static void set(const char *tag, int level, unsigned where)
+{
+	log_set_levels(tag, (enum log_level)(where & LOG_CONSOLE ? level : LOG_DISABLED),
+		(enum log_level)(where & LOG_SYSLOG ? level : LOG_DISABLED));
+}
+
+void log_configure(void)
+{
+	const struct {
+		int level;
+		unsigned where;
+	} all = {level_from(NULL, LOG_LEVEL_ERROR), places_from(NULL, LOG_CONSOLE)};
+
+	atomic_store(&coalesces, env_number(ENV_ID_NEURON_RT_LOG_COALESCING_ENABLED,
+					 getenv("NEURON_RT_LOG_COALESCING_ENABLED")) != 0);
+	set("all", all.level, all.where);
+	for (size_t i = 0; i < SLOTS && slots[i].tag; i++)
+		set(slots[i].tag, level_from(slots[i].tag, all.level),
+			places_from(slots[i].tag, all.where));
+}
