@@ -304,7 +304,9 @@ static void dump_errors(struct dump *d)
 	rc = append_errors(d);
 	if (rc < 0)
 		log_error(TAG, "Cannot write %s: %s", d->log, strerror(-rc));
-	report_file(d);
+	/* What somebody else has put in its place is not handed out. */
+	if (rc == 0 || access(d->log, F_OK) < 0)
+		report_file(d);
 }
 
 /* ---- all of it ---------------------------------------------------------------------------- */
