@@ -10,14 +10,15 @@
 
 #include "tests/unit/nrt_lib.h"
 
-#define DUMP_TEST(name, fn)                                                 \
+#define DUMP_TEST(name, fn) DUMP_TEST_ON(name, fn, two_cores)
+#define DUMP_TEST_ON(name, fn, options)                                     \
 	TEST(name, "[nrt][core-dump][vdev]")                                \
 	{                                                                   \
 		if (device_lacks())                                         \
 			SKIP(device_lacks());                               \
 		if (!program_exists("tests/fake_dump"))                     \
 			SKIP("tests/fake_dump and tests/dump/libnrt.so.1"); \
-		with_device(fn, two_cores);                                 \
+		with_device(fn, options);                                   \
 	}
 
 #define LOCAL "NEURON_RT_LOCAL_CORE_DUMP_DIRECTORY"

@@ -12,12 +12,6 @@
 static const char *local_now, *s3_now; /* values; NULL: the pair is not there */
 static char pid_now[16], log_now[PATH_MAX];
 
-#define FLAGS(...)                           \
-	(const char *const[])                \
-	{                                    \
-		"./neuron-dump", __VA_ARGS__ \
-	}
-
 static void append(const char *all[], const char *flag, const char *value)
 {
 	int n = 0;
@@ -313,23 +307,26 @@ static int loads(void *arg)
 
 DUMP_TEST("core dump: a load that fails", loads)
 
-static int load_that_is_too_large(void *arg)
+static int too_large(void *arg)
 {
-	static const char model[] = "ntrace-model 1\nname large\ntemp t float32 900000000000\n"
+	static const char model[] = "ntrace-model 1\nname large\ntemp t float32 16777216\n"
 				    "step SP 1us nop\n";
 	struct scratch_path dir = dump_place(arg, "dumps");
 	nrt_model_t *m = NULL;
-	char *name;
+	char *name, *uuid;
 
 	WANT(dump_begin(arg, dir.s, "ERROR") == 0);
-	WANT(lib.nrt_load(model, strlen(model), 0, -1, &m) != 0);
+	WANT_STATUS(lib.nrt_load(model, strlen(model), 0, -1, &m), NRT_RESOURCE);
 	name = dump_value(arg, 0, "--neff-name");
-	WANT(!strcmp(name, "large") || !*name);
+	uuid = dump_value(arg, 0, "--neff-uuid");
+	WANT(!strcmp(name, "large") && strlen(uuid) == 36);
 	free(name);
+	free(uuid);
 	return 0;
 }
 
-DUMP_TEST("core dump: of a load that fails late the model's name is known", load_that_is_too_large)
+DUMP_TEST_ON("core dump: of a load that fails late the model's name and digest are known",
+	too_large, small_memory)
 
 static int transfers(void *arg)
 {
