@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #define PATH_TEMPLATE_DIR_BYTES 4096u /* of directories and prefixes, with the NUL */
-#define PATH_TEMPLATE_FILE_BYTES 256u /* of names of files */
+#define PATH_TEMPLATE_FILE_BYTES 255u /* of names of files */
 
 /* What the tokens stand for: texts with a NUL.  The sizes are those of libnrt 2.31, from its debug data. */
 struct path_variables {

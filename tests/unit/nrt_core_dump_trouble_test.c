@@ -38,7 +38,7 @@ static int hanging(void *arg)
 	int helper = 0, child = 0;
 	char *pids;
 
-	setenv("NTRACE_DUMP_SECONDS", "3", 1);
+	setenv("NTRACE_DUMP_SECONDS", "5", 1);
 	WANT(fail_with_helper(arg, "hang") == 0);
 	WANT(said(arg, "./neuron-dump had no end within NTRACE_DUMP_SECONDS and was killed"));
 	pids = program_text(dump_place(arg, "out.pids").s);
