@@ -68,25 +68,6 @@ TEST("helper: one that cannot be run says why", "[core-dump]")
 	scratch_remove(&s);
 }
 
-/* Is there such a process, one that is more than a zombie? */
-static bool runs(pid_t pid)
-{
-	char path[64], *text, *state;
-	bool alive;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	text = program_text(path);
-	state = strrchr(text, ')');
-	alive = state && state[2] != 'Z' && state[2] != 'X';
-	free(text);
-	return alive;
-}
-
-static bool gone(void *pid)
-{
-	return !runs(*(pid_t *)pid);
-}
-
 TEST("helper: one without an end is killed in time, and so are its children", "[core-dump]")
 {
 	struct scratch s;
@@ -105,10 +86,17 @@ TEST("helper: one without an end is killed in time, and so are its children", "[
 	CHECK_EQ(sscanf(text, "%d %d", &helper, &child), 2);
 	free(text);
 	if (helper > 0 && child > 0) {
-		CHECK(program_until(gone, &helper, 20));
-		CHECK(program_until(gone, &child, 20));
+		CHECK(program_until(program_gone, &helper, 20));
+		CHECK(program_until(program_gone, &child, 20));
 	}
 	scratch_remove(&s);
+}
+
+TEST("helper: when the process that waits for it is killed or stopped the caller goes on",
+	"[core-dump]")
+{
+	CHECK_EQ(shell("kill -KILL $PPID", LONG_MS).how, HELPER_UNKNOWN);
+	CHECK_EQ(shell("kill -STOP $PPID", 3000).how, HELPER_UNKNOWN);
 }
 
 TEST("helper: without time there is no run", "[core-dump]")

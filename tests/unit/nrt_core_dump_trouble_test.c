@@ -20,19 +20,6 @@ static int fail_with_helper(const struct place *p, const char *how)
 	return fail_to_load();
 }
 
-static bool gone(void *pid)
-{
-	char path[64], *text, *state;
-	bool is;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", *(int *)pid);
-	text = program_text(path);
-	state = strrchr(text, ')');
-	is = !state || state[2] == 'Z' || state[2] == 'X';
-	free(text);
-	return is;
-}
-
 static int hanging(void *arg)
 {
 	int helper = 0, child = 0;
@@ -44,7 +31,7 @@ static int hanging(void *arg)
 	pids = program_text(dump_place(arg, "out.pids").s);
 	WANT(sscanf(pids, "%d %d", &helper, &child) == 2);
 	free(pids);
-	WANT(program_until(gone, &helper, 20) && program_until(gone, &child, 20));
+	WANT(program_until(program_gone, &helper, 20) && program_until(program_gone, &child, 20));
 	/* Neither for the other core, nor for other failures. */
 	WANT(dump_runs(arg, "") == 1);
 	WANT_STATUS(lib.nrt_load(NULL, 1, 0, -1, NULL), NRT_INVALID);
@@ -55,24 +42,25 @@ static int hanging(void *arg)
 DUMP_TEST("core dump: a helper that hangs is killed with its children, said, and not run again",
 	hanging)
 
-static int crashing(void *arg)
+static int ended(const struct place *p, const char *how, const char *words)
 {
-	WANT(fail_with_helper(arg, "crash") == 0);
-	WANT(dump_runs(arg, "") == 3);
-	WANT(said(arg, "./neuron-dump was ended by signal 11"));
+	WANT(fail_with_helper(p, how) == 0);
+	WANT(dump_runs(p, "") == 3);
+	WANT(said(p, words));
 	return 0;
 }
 
-DUMP_TEST("core dump: a helper that crashes is said to, and run for the rest", crashing)
+static int crashing(void *arg)
+{
+	return ended(arg, "crash", "./neuron-dump was ended by signal 11");
+}
 
 static int unsuccessful(void *arg)
 {
-	WANT(fail_with_helper(arg, "fail") == 0);
-	WANT(dump_runs(arg, "") == 3);
-	WANT(said(arg, "./neuron-dump ended with status 9"));
-	return 0;
+	return ended(arg, "fail", "./neuron-dump ended with status 9");
 }
 
+DUMP_TEST("core dump: a helper that crashes is said to, and run for the rest", crashing)
 DUMP_TEST("core dump: a helper that fails is said to", unsuccessful)
 
 /* ---- the file of errors ------------------------------------------------------------------- */
