@@ -24,7 +24,8 @@ static void put_descriptors(FILE *f)
 			atoi(e->d_name) != fileno(f))
 			fprintf(f, " %s", e->d_name);
 	fprintf(f, "\n");
-	closedir(d);
+	if (d)
+		closedir(d);
 }
 
 static void put_signals(FILE *f)
@@ -36,7 +37,8 @@ static void put_signals(FILE *f)
 		if (!strncmp(line, "SigBlk:", 7) || !strncmp(line, "SigIgn:", 7) ||
 			!strncmp(line, "SigPnd:", 7))
 			fputs(line, f);
-	fclose(status);
+	if (status)
+		fclose(status);
 	fprintf(f, "leader %d\n", getpgrp() == getpid());
 }
 
