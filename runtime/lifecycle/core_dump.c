@@ -325,6 +325,8 @@ static void dump(const struct core_dump_of *what, const struct runtime *r)
 	d->what = what;
 	d->runtime = r;
 	d->until_ns = clock_boot().ns + r->dump_seconds * 1000000000ull;
+	log_info(TAG, "Core dump by " NEURON_DUMP_PATH ": %s, status %d", what->location,
+		(int)what->code);
 	find_variables(d);
 	if (dump_cores(d))
 		dump_errors(d);

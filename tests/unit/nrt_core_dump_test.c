@@ -112,7 +112,7 @@ static int failing(const struct place *p, const char *local, const char *s3)
 	snprintf(pid_now, sizeof(pid_now), "%d", (int)getpid());
 	if (s3)
 		setenv(S3, s3, 1);
-	WANT(dump_begin(p, local, "ERROR") == 0);
+	WANT(dump_begin(p, local, "INFO") == 0);
 	WANT(job_open(&job, FAULTY_MODEL, 0) == 0);
 	WANT_STATUS(lib.nrt_execute(job.model, job.in, job.out), 1003);
 	return 0;
@@ -134,6 +134,7 @@ static int to_local(void *arg)
 	local_now = dir.s;
 	snprintf(log_now, sizeof(log_now), "%s", dir.s);
 	WANT(failing(arg, dir.s, NULL) == 0);
+	WANT(said(arg, "Core dump by ./neuron-dump: nrt_execute, status 1003"));
 	return three_runs(arg);
 }
 
