@@ -400,6 +400,22 @@ static int scheduled(void *arg)
 
 DUMP_TEST("core dump: scheduled work that fails", scheduled)
 
+static int posted(void *arg)
+{
+	struct scratch_path dir = dump_place(arg, "dumps");
+	struct job job;
+
+	setenv("NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", "2", 1);
+	WANT(dump_begin(arg, dir.s, "ERROR") == 0);
+	WANT(job_open(&job, FAULTY_MODEL, 0) == 0);
+	WANT_STATUS(lib.nrt_execute(job.model, job.in, job.out), 0);
+	WANT_STATUS(lib.nrt_async_drain_queued_execs(0), 0);
+	WANT(dumped(arg, "nrt_execute", 1003, 2));
+	return 0;
+}
+
+DUMP_TEST("core dump: an execution in the background that fails", posted)
+
 /* ---- how many ----------------------------------------------------------------------------- */
 
 static int too_many(void *arg)
