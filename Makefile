@@ -86,6 +86,8 @@ UNIT    := $(BUILD)/tests/unit
 MODEL   := $(BUILD)/tests/model
 BENCHES := $(BENCH_SRC:tests/bench/%.c=$(BUILD)/bench/%)
 FAULTS  := $(BUILD)/tests/faults.so # makes calls fail, see its source
+LIBDUMP := $(BUILD)/tests/dump/libnrt.so.1
+FAKE_DUMP := $(BUILD)/tests/fake_dump # a helper for it
 REPLAYS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%) # each fuzz target over files
 LIBFUZZ := $(FUZZERS:%=$(BUILD)/tests/libfuzzer/%)
 WORK_CXX  := $(wildcard tests/workloads/*.cpp)
@@ -134,7 +136,7 @@ all: $(PROGRAMS)
 demo: all $(WORKS)
 	$(Q)BUILD=$(BUILD) sh tests/demo.sh
 
-test-programs: $(UNIT) $(PROGRAMS) $(WORKS) $(REPLAYS) $(FAULTS)
+test-programs: $(UNIT) $(PROGRAMS) $(WORKS) $(REPLAYS) $(FAULTS) $(LIBDUMP) $(FAKE_DUMP)
 
 test: test-programs $(TWINS)
 	$(Q)BUILD=$(BUILD) TWINS='$(TWINS)' sh tests/run.sh $(SUITES)
@@ -262,6 +264,10 @@ $(BUILD)/obj/tests/shim/bpf/programs/%.o: CPPFLAGS_ALL += -Itests/shim/bpf -D__b
 $(BUILD)/obj/tests/shim/bpf/programs/%.o: CFLAGS_ALL += -Wno-unknown-pragmas -Wno-missing-prototypes \
 	-Wno-conversion -Wno-unused-parameter -Wno-sign-compare -Wno-shadow $(if $(SANITIZE),-fno-sanitize=alignment)
 
+# Where the helper for core dumps lies.
+NEURON_DUMP ?= /opt/aws/neuron/bin/neuron-dump
+$(BUILD)/obj/runtime/lifecycle/core_dump.o: CPPFLAGS_ALL += -DNEURON_DUMP_PATH='"$(NEURON_DUMP)"'
+
 $(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h tests/shim/watchdog.h
 	$(call say,CXX)
 	$(Q)mkdir -p $(@D) && $(CXX) -std=c++14 -O0 -g -Wall -Wextra $(if $(CI),-Werror) $(SAN) -I. -c $< -o $@
@@ -275,6 +281,23 @@ $(LIBNRT): $(call obj,$(NRT_SRC)) $(CORE_O) runtime/libnrt.map
 	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-soname,libnrt.so.1 -Wl,-z,defs,-z,nodelete \
 		-Wl,--version-script=runtime/libnrt.map -o $@ $(filter %.o,$^) $(LDFLAGS_ALL) \
 		$(call pkg_libs,libprotobuf-c libzstd libxxhash jansson)
+
+# The library once more, for tests: its helper for core dumps is where the program's working directory is.
+DUMP_O := $(BUILD)/obj/runtime/lifecycle/core_dump.o
+$(BUILD)/obj/tests/core_dump.o: runtime/lifecycle/core_dump.c $(DUMP_O)
+	$(call say,CC)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -DNEURON_DUMP_PATH='"./neuron-dump"' $(CFLAGS_ALL) $(PKG_CFLAGS) -c $< -o $@
+
+$(LIBDUMP): $(LIBNRT) $(BUILD)/obj/tests/core_dump.o
+	$(call say,LD)
+	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-soname,libnrt.so.1 -Wl,-z,defs,-z,nodelete \
+		-Wl,--version-script=runtime/libnrt.map -o $@ $(BUILD)/obj/tests/core_dump.o \
+		$(filter-out $(DUMP_O),$(call obj,$(NRT_SRC)) $(CORE_O)) $(LDFLAGS_ALL) \
+		$(call pkg_libs,libprotobuf-c libzstd libxxhash jansson)
+
+$(FAKE_DUMP): tests/shim/fake_dump.c
+	$(call say,CC)
+	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 $(OPT) $(WARN) -D_GNU_SOURCE -o $@ $<
 
 $(BUILD)/lib/libnrt.so: $(LIBNRT)
 	$(Q)ln -sf libnrt.so.1 $@
@@ -345,6 +368,9 @@ $(BUILD)/tests/libfuzzer/frames: $(call obj,tests/fuzz/frames_mutate.c)
 $(BUILD)/tests/fuzz/vdev_program $(BUILD)/tests/libfuzzer/vdev_program: $(call obj,$(addprefix runtime/vdev/,\
 	arithmetic.c core_faults.c core_marks.c device.c device_clock.c exec.c launch_run.c meeting.c \
 	memory.c program.c rings.c rules.c schedule.c shapes.c))
+
+$(BUILD)/tests/fuzz/path_template $(BUILD)/tests/libfuzzer/path_template: \
+	$(call obj,runtime/lifecycle/path_template.c)
 
 $(BUILD)/tests/fuzz/notification $(BUILD)/tests/libfuzzer/notification: \
 	$(call obj,runtime/device/notify.c runtime/profile/profile_ring.c)

@@ -11,6 +11,7 @@
 
 #include "runtime/exec/execute_run.h"
 #include "runtime/exec/schedule.h"
+#include "runtime/lifecycle/core_dump.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/profile.h"
@@ -148,7 +149,24 @@ static NRT_STATUS run_on_core(struct execution *e)
 	return status;
 }
 
-NRT_STATUS execution_run_once(struct execution *e, uint64_t nrta_seq)
+/* When nobody waits for the core or the tensors any more: it may take long. */
+static NRT_STATUS ended(const char *call, const struct nrt_model *m, NRT_STATUS status)
+{
+	char uuid[PROFILE_UUID_BYTES];
+
+	if (!status)
+		return status;
+	profile_uuid(m, uuid);
+	core_dump(&(struct core_dump_of){.location = call,
+		.code = status,
+		.neff_name = m->desc.name,
+		.neff_uuid = uuid,
+		.logical_core = m->nc,
+		.has_core = true});
+	return status;
+}
+
+NRT_STATUS execution_run_once(struct execution *e, const char *call, uint64_t nrta_seq)
 {
 	struct trace_model payload = {.model_id = e->model->id};
 	struct trace_span span;
@@ -160,7 +178,7 @@ NRT_STATUS execution_run_once(struct execution *e, uint64_t nrta_seq)
 	release_tensors(e, status == NRT_SUCCESS);
 	trace_stop(&span, status, NULL, 0);
 	trace_set_sequence(0);
-	return status;
+	return ended(call, e->model, status);
 }
 
 void execution_free(struct execution *e)
@@ -174,32 +192,32 @@ void execution_free(struct execution *e)
 }
 
 /* It came to nothing, and that is on the timeline too. */
-static NRT_STATUS refuse_without_memory(const struct nrt_model *m)
+static NRT_STATUS refuse_without_memory(const char *call, const struct nrt_model *m)
 {
 	struct trace_model payload = {.model_id = m->id};
 	struct trace_span span = trace_start(m->nc, TRACE_EXECUTE_API, &payload, sizeof(payload));
 
 	trace_stop(&span, NRT_RESOURCE, NULL, 0);
-	return NRT_RESOURCE;
+	return ended(call, m, NRT_RESOURCE);
 }
 
 /* ---- nrt_execute -------------------------------------------------------------------------- */
 
 static NRT_STATUS execute_now(
-	struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
+	const char *call, struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
 {
 	struct execution *e = execution_new(m, input, output);
-	NRT_STATUS status = e ? execution_run_once(e, 0) : refuse_without_memory(m);
+	NRT_STATUS status = e ? execution_run_once(e, call, 0) : refuse_without_memory(call, m);
 
 	execution_free(e);
 	return status;
 }
 
 static NRT_STATUS execute_once(
-	struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
+	const char *call, struct nrt_model *m, struct tensor_set *input, struct tensor_set *output)
 {
 	return runtime_get()->async_max_inflight ? schedule_posted(m, input, output)
-						 : execute_now(m, input, output);
+						 : execute_now(call, m, input, output);
 }
 
 /* Executions one after another, up to the first that fails. */
@@ -222,7 +240,7 @@ static NRT_STATUS execute_times(const char *call, nrt_model_t *model,
 	if (!status)
 		status = object_get_for(call, output_set, OBJECT_SET, &output);
 	for (int i = 0; i < times && !status; i++)
-		status = execute_once((struct nrt_model *)m, (struct tensor_set *)input,
+		status = execute_once(call, (struct nrt_model *)m, (struct tensor_set *)input,
 			(struct tensor_set *)output);
 	object_put(output);
 	object_put(input);

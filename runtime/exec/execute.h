@@ -21,9 +21,10 @@ struct execution *execution_new(
 
 /*
  * Runs it and waits for its end, as nrt_execute does, with the events; its tensors are free then.
- * Once. nrta_seq: sequence number that the events carry, 0 = none.  Blocks; takes the core's lock.
+ * Once. call: whose name a core dump gets when it fails.  nrta_seq: sequence number that the events
+ * carry, 0 = none.  Blocks; takes the core's lock.
  */
-NRT_STATUS execution_run_once(struct execution *e, uint64_t nrta_seq);
+NRT_STATUS execution_run_once(struct execution *e, const char *call, uint64_t nrta_seq);
 
 /* Whether or not it has run; NULL is harmless. */
 void execution_free(struct execution *e);

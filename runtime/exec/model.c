@@ -16,6 +16,7 @@
 #include "runtime/device/simulate.h"
 #include "runtime/exec/model_text.h"
 #include "runtime/exec/ring_memory.h"
+#include "runtime/lifecycle/core_dump.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/collector.h"
@@ -33,11 +34,14 @@ static _Atomic uint64_t last_number;
 
 /* What a caller wants. */
 struct load {
+	const char *call;
 	const void *bytes;
 	size_t size;
 	int32_t vnc, vnc_count;
 	uint32_t rank, ranks;
 	nrt_model_t **model;
+	/* Of one that could not be loaded, as far as it was read: */
+	char failed_name[NRT_TENSOR_NAME_MAX], failed_uuid[PROFILE_UUID_BYTES];
 };
 
 /* ---- load --------------------------------------------------------------------------------- */
@@ -244,7 +248,14 @@ static NRT_STATUS check_ranks(const struct nrt_model *m)
 	return NRT_INVALID;
 }
 
-static NRT_STATUS load_on(uint32_t nc, const struct load *l, struct nrt_model **ret)
+static void remember(struct load *l, const struct nrt_model *m)
+{
+	memcpy(l->failed_name, m->desc.name, sizeof(l->failed_name));
+	if (m->text)
+		profile_uuid(m, l->failed_uuid);
+}
+
+static NRT_STATUS load_on(uint32_t nc, struct load *l, struct nrt_model **ret)
 {
 	struct nrt_model *m = calloc(1, sizeof(*m));
 	NRT_STATUS status;
@@ -271,6 +282,7 @@ static NRT_STATUS load_on(uint32_t nc, const struct load *l, struct nrt_model **
 		status = place(m);
 	}
 	if (status) {
+		remember(l, m);
 		model_destroy(&m->object);
 		return status;
 	}
@@ -353,7 +365,7 @@ static void put_record(
 }
 
 /* The load itself, with its event; status: that of begin_load. */
-static NRT_STATUS load(const struct load *l, uint32_t nc, NRT_STATUS status, struct nrt_model **ret)
+static NRT_STATUS load(struct load *l, uint32_t nc, NRT_STATUS status, struct nrt_model **ret)
 {
 	struct trace_span span = trace_start(nc, TRACE_MODEL_LOAD, NULL, 0);
 	struct trace_model stop = {0};
@@ -368,6 +380,17 @@ static NRT_STATUS load(const struct load *l, uint32_t nc, NRT_STATUS status, str
 	return status;
 }
 
+static void dump_failure(const struct load *l, uint32_t nc, NRT_STATUS status)
+{
+	if (status)
+		core_dump(&(struct core_dump_of){.location = l->call,
+			.code = status,
+			.neff_name = l->failed_name,
+			.neff_uuid = l->failed_uuid,
+			.logical_core = nc,
+			.has_core = nc != TRACE_NC_UNKNOWN});
+}
+
 static void publish(const struct load *l, struct nrt_model *m)
 {
 	if (!m)
@@ -378,7 +401,7 @@ static void publish(const struct load *l, struct nrt_model *m)
 NRT_STATUS nrt_load(
 	const void *neff_bytes, size_t size, int32_t vnc, int32_t vnc_count, nrt_model_t **model)
 {
-	const struct load l = {neff_bytes, size, vnc, vnc_count, 0, 1, model};
+	struct load l = {__func__, neff_bytes, size, vnc, vnc_count, 0, 1, model, "", ""};
 	NRT_STATUS status = api_enter(__func__);
 	uint32_t nc = TRACE_NC_UNKNOWN;
 	struct nrt_model *m = NULL;
@@ -388,6 +411,7 @@ NRT_STATUS nrt_load(
 	status = begin_load(&l, &nc);
 	status = load(&l, nc, status, &m);
 	publish(&l, m);
+	dump_failure(&l, nc, status);
 	api_leave();
 	return status;
 }
@@ -395,8 +419,8 @@ NRT_STATUS nrt_load(
 NRT_STATUS nrt_load_collectives(const void *neff_bytes, size_t size, int32_t vnc, int32_t vnc_count,
 	uint32_t ctx_device_id, uint32_t ctx_device_count, nrt_model_t **model)
 {
-	const struct load l = {
-		neff_bytes, size, vnc, vnc_count, ctx_device_id, ctx_device_count, model};
+	struct load l = {__func__, neff_bytes, size, vnc, vnc_count, ctx_device_id,
+		ctx_device_count, model, "", ""};
 	struct trace_load_collectives start = {ctx_device_id, ctx_device_count};
 	NRT_STATUS status = api_enter(__func__);
 	uint32_t nc = TRACE_NC_UNKNOWN;
@@ -415,6 +439,7 @@ NRT_STATUS nrt_load_collectives(const void *neff_bytes, size_t size, int32_t vnc
 	}
 	trace_stop(&span, status, &stop, sizeof(stop));
 	publish(&l, m);
+	dump_failure(&l, nc, status);
 	api_leave();
 	return status;
 }

@@ -113,7 +113,9 @@ static NRT_STATUS run_execution(struct work *w)
 {
 	const struct execution_work *e = (const struct execution_work *)w;
 
-	return execution_run_once(e->execution, w->kind == WORK_SCHEDULED ? w->seq : 0);
+	return w->kind == WORK_SCHEDULED
+		       ? execution_run_once(e->execution, "nrta_execute_schedule", w->seq)
+		       : execution_run_once(e->execution, "nrt_execute", 0);
 }
 
 static void release_execution(struct work *w)
@@ -316,6 +318,7 @@ struct transfer {
 	const void *bytes;
 	void *into;
 	uint64_t from_offset, to_offset, size;
+	const char *call;
 };
 
 static NRT_STATUS move_write(const struct transfer *t)
@@ -341,6 +344,7 @@ static NRT_STATUS run_transfer(struct work *w)
 	trace_set_sequence(w->seq);
 	status = t->move(t);
 	trace_set_sequence(0);
+	tensor_failed(t->call, t->from ? t->from : t->to, status);
 	return status;
 }
 
@@ -379,6 +383,7 @@ static NRT_STATUS put_transfer(const struct transfer *what, const struct place *
 	if (!t)
 		return NRT_RESOURCE;
 	*t = *what;
+	t->call = p->call;
 	t->work = (struct work){.ops = &transfer_ops, .ret = p->exec_ret};
 	status = work_queue_put(q, &t->work, TENSOR_LIMIT, p->seq);
 	if (status) {

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "runtime/device/simulate.h"
+#include "runtime/lifecycle/core_dump.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/log/log.h"
 #include "runtime/trace/payload.h"
@@ -34,6 +35,20 @@ static void tensor_destroy(struct object *o)
 	pthread_cond_destroy(&t->counted);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
+}
+
+static void failed_on(const char *call, uint32_t nc, NRT_STATUS status)
+{
+	if (status)
+		core_dump(&(struct core_dump_of){.location = call,
+			.code = status,
+			.logical_core = nc,
+			.has_core = nc != TRACE_NC_UNKNOWN});
+}
+
+void tensor_failed(const char *call, const struct nrt_tensor *t, NRT_STATUS status)
+{
+	failed_on(call, t ? t->nc : TRACE_NC_UNKNOWN, status);
 }
 
 /* ---- allocating --------------------------------------------------------------------------- */
@@ -140,6 +155,7 @@ NRT_STATUS nrt_tensor_allocate(nrt_tensor_placement_t placement, int vnc, size_t
 		return status;
 	status =
 		tensor ? tensor_new(placement, vnc, size, name, tensor) : no_handle_place(__func__);
+	failed_on(__func__, runtime_core(vnc) ? (uint32_t)vnc : TRACE_NC_UNKNOWN, status);
 	api_leave();
 	return status;
 }

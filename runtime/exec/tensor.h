@@ -122,6 +122,9 @@ NRT_STATUS tensor_do_write(struct nrt_tensor *t, const void *buf, uint64_t offse
 NRT_STATUS tensor_do_copy(struct nrt_tensor *src, uint64_t src_offset, struct nrt_tensor *dst,
 	uint64_t dst_offset, uint64_t size);
 
+/* A call on a tensor whose status this is: a core dump when it failed.  t may be NULL. */
+void tensor_failed(const char *call, const struct nrt_tensor *t, NRT_STATUS status);
+
 /* ---- completions: tensor_completion.c ----------------------------------------------------- */
 
 /* An execution that had the tensor as an output is complete. */

@@ -182,6 +182,8 @@ static NRT_STATUS run(struct batches *b, const nrt_tensor_batch_t *asked)
 	if (!status)
 		status = move_all(b);
 	trace_stop(&span, status, NULL, 0);
+	if (b->count && b->rows[0].tensor)
+		tensor_failed(b->call, b->rows[0].tensor, status);
 	for (uint64_t i = 0; i < b->count; i++) {
 		tensor_view_put(&b->rows[i].view);
 		tensor_put(b->rows[i].tensor);

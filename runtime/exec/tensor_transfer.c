@@ -135,6 +135,7 @@ NRT_STATUS nrt_tensor_read(const nrt_tensor_t *tensor, void *buf, size_t offset,
 	status = object_get(tensor, OBJECT_TENSOR, &o);
 	if (!status) {
 		status = tensor_do_read((struct nrt_tensor *)o, buf, offset, size);
+		tensor_failed(__func__, (struct nrt_tensor *)o, status);
 		object_put(o);
 	}
 	api_leave();
@@ -151,6 +152,7 @@ NRT_STATUS nrt_tensor_write(nrt_tensor_t *tensor, const void *buf, size_t offset
 	status = object_get(tensor, OBJECT_TENSOR, &o);
 	if (!status) {
 		status = tensor_do_write((struct nrt_tensor *)o, buf, offset, size);
+		tensor_failed(__func__, (struct nrt_tensor *)o, status);
 		object_put(o);
 	}
 	api_leave();
@@ -219,9 +221,11 @@ NRT_STATUS nrt_tensor_copy(const nrt_tensor_t *src, size_t src_offset, nrt_tenso
 	status = object_get(src, OBJECT_TENSOR, &from);
 	if (!status)
 		status = object_get(dst, OBJECT_TENSOR, &to);
-	if (!status)
+	if (!status) {
 		status = tensor_do_copy((struct nrt_tensor *)from, src_offset,
 			(struct nrt_tensor *)to, dst_offset, size);
+		tensor_failed(__func__, (struct nrt_tensor *)from, status);
+	}
 	object_put(to);
 	object_put(from);
 	api_leave();
@@ -258,6 +262,7 @@ NRT_STATUS nrt_tensor_memset(nrt_tensor_t *tensor, uint64_t offset, int value, s
 	status = object_get(tensor, OBJECT_TENSOR, &o);
 	if (!status) {
 		status = fill((struct nrt_tensor *)o, offset, (uint8_t)value, size);
+		tensor_failed(__func__, (struct nrt_tensor *)o, status);
 		object_put(o);
 	}
 	api_leave();

@@ -38,6 +38,8 @@ struct config {
 	uint32_t compute_queue_limit;
 	uint32_t trace_entries;
 	const char *oom_directory; /* for reports of full device memory; "" = none */
+	const char *local_dump_dir, *s3_dump_prefix; /* of core dumps; "" = none */
+	uint32_t dump_seconds;
 	struct config_profile profile;
 	const char *profile_dir;  /* NTRACE_DEVICE_PROFILE; "" = unset */
 	uint32_t output_layout;	  /* NTRACE_OUTPUT_LAYOUT: enum inspect_layout */

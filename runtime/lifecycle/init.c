@@ -19,6 +19,7 @@
 #include "runtime/exec/object.h"
 #include "runtime/exec/ring_memory.h"
 #include "runtime/exec/schedule.h"
+#include "runtime/lifecycle/core_dump.h"
 #include "runtime/lifecycle/info.h"
 #include "runtime/lifecycle/version.h"
 #include "runtime/log/log.h"
@@ -95,6 +96,12 @@ static NRT_STATUS copy_settings(struct init *i)
 	(void)snprintf(
 		i->r->oom_directory, sizeof(i->r->oom_directory), "%s", i->config.oom_directory);
 	(void)snprintf(i->r->profile_dir, sizeof(i->r->profile_dir), "%s", i->config.profile_dir);
+	(void)snprintf(
+		i->r->local_dump_dir, sizeof(i->r->local_dump_dir), "%s", i->config.local_dump_dir);
+	(void)snprintf(
+		i->r->s3_dump_prefix, sizeof(i->r->s3_dump_prefix), "%s", i->config.s3_dump_prefix);
+	i->r->dump_seconds = i->config.dump_seconds;
+	core_dump_begin();
 	i->r->output_layout = i->config.output_layout;
 	i->r->profile = i->config.profile;
 	i->r->core_count = i->config.core_count;

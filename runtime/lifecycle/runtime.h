@@ -16,6 +16,7 @@
 
 #define RUNTIME_OOM_DIRECTORY_BYTES 201u /* as env.def has it, with the terminator */
 #define RUNTIME_PROFILE_BYTES 3968u	 /* as env.def has it, with the terminator */
+#define RUNTIME_DUMP_BYTES 4096u	 /* as env.def has both, with the terminator */
 #define RUNTIME_VERSION_BYTES 64u	 /* of a framework's version text, with the terminator */
 
 struct runtime {
@@ -25,6 +26,9 @@ struct runtime {
 	uint32_t compute_queue_limit; /* that are scheduled */
 	uint32_t trace_entries;	      /* records of nrt_trace_start that are kept */
 	char oom_directory[RUNTIME_OOM_DIRECTORY_BYTES]; /* "" = none */
+	/* Of core dumps: "" = none. */
+	char local_dump_dir[RUNTIME_DUMP_BYTES], s3_dump_prefix[RUNTIME_DUMP_BYTES];
+	uint32_t dump_seconds; /* a failing call waits no longer */
 	struct config_profile profile;
 	char profile_dir[RUNTIME_PROFILE_BYTES]; /* of the recorder, "" = none */
 	uint32_t output_layout;			 /* enum inspect_layout */

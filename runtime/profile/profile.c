@@ -55,8 +55,10 @@ static struct profile_node *node_ref(struct profile_node *n)
 	return n;
 }
 
-static void uuid_text(const uint64_t digest[2], char ret[PROFILE_UUID_BYTES])
+void profile_uuid(const struct nrt_model *m, char ret[PROFILE_UUID_BYTES])
 {
+	const uint64_t *digest = m->digest;
+
 	(void)snprintf(ret, PROFILE_UUID_BYTES,
 		"%08" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%012" PRIx64,
 		digest[0] >> 32, digest[0] >> 16 & 0xffff, digest[0] & 0xffff, digest[1] >> 48,
@@ -125,7 +127,7 @@ static struct profile_node *node_of(const struct core *c, struct nrt_model *m)
 
 	if (m->node)
 		return m->node;
-	uuid_text(m->digest, uuid);
+	profile_uuid(m, uuid);
 	m->node = node_ref(node_alike(c, m, uuid));
 	if (!m->node)
 		m->node = node_new(m, uuid);

@@ -65,6 +65,9 @@ void profile_unsubscribe(uint32_t nc, struct collector_cursor **cursor);
 /* Can what profile_build needs of the core be had until then?  lock_within.h. */
 bool profile_core_is_free(uint32_t nc, struct boot_ns until);
 
+/* What stands for the uuid of a NEFF: the digest of the model's text. */
+void profile_uuid(const struct nrt_model *m, char ret[PROFILE_UUID_BYTES]);
+
 /* The node of a model, also of one that has not run yet, with a reference; NULL: no memory. */
 struct profile_node *profile_node_of(struct nrt_model *m);
 /* The node of a load (nrt_model.number) that ran on a core while that was held, with a

@@ -29,6 +29,8 @@
 #include "tests/unit/programs.h"
 #include "tests/unit/scratch.h"
 
+/* Which build of it. */
+static const char *library_file __attribute__((unused)) = "lib/libnrt.so.1";
 static int complaint_fd __attribute__((unused)) =
 	2; /* where a child reports; stderr is the library's */
 
@@ -68,7 +70,7 @@ struct place {
 static inline int enter(const struct place *p)
 {
 	int log = open(p->log.s, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	void *so = dlopen(program_path("lib/libnrt.so.1").s, RTLD_NOW | RTLD_LOCAL);
+	void *so = dlopen(program_path(library_file).s, RTLD_NOW | RTLD_LOCAL);
 
 	complaint_fd = fcntl(2, F_DUPFD_CLOEXEC, 100);
 	WANT(complaint_fd >= 0 && log >= 0);

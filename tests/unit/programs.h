@@ -122,6 +122,20 @@ static inline char *program_text(const char *path)
 	return text;
 }
 
+/* For program_until: is there no such process (pid_t *) any more, or but a zombie? */
+static inline bool program_gone(void *pid)
+{
+	char path[64], *text, *state;
+	bool gone;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)*(pid_t *)pid);
+	text = program_text(path);
+	state = strrchr(text, ')');
+	gone = !state || state[2] == 'Z' || state[2] == 'X';
+	free(text);
+	return gone;
+}
+
 /* The first child of a process, 0 when it has none. */
 static inline pid_t program_child(pid_t pid)
 {

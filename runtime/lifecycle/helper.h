@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * helper.h - runs a program from inside of somebody else's program, which does not notice.
+ *
+ * The helper gets descriptors 0 to 2 and the environment, no signal is blocked or ignored in it, and it has a process
+ * group of its own.  The calling program gets no SIGCHLD for it, and none of its waits, for any child, finds it; nor is
+ * a child of the program ever reaped here.  Nothing is left of it afterwards, whatever the program does with
+ * SIGCHLD.  Any thread.
+ */
+#ifndef NTRACE_LIFECYCLE_HELPER_H
+#define NTRACE_LIFECYCLE_HELPER_H
+
+#include <stdint.h>
+
+enum helper_how {
+	HELPER_EXITED,	/* value: its status */
+	HELPER_DIED,	/* value: the signal */
+	HELPER_NOT_RUN, /* value: errno */
+	HELPER_KILLED,	/* it did not end in time: it and its process group were killed */
+	HELPER_UNKNOWN, /* who waited for it was killed by somebody */
+};
+
+struct helper_end {
+	enum helper_how how;
+	int value;
+};
+
+/* Runs argv[0] (no PATH is searched) and waits, at most about so many milliseconds.  Signals of the calling thread
+ * are handled meanwhile. */
+struct helper_end helper_run(char *const argv[], uint64_t limit_ms);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nrt_core_dump_trouble_test.c - core dumps in which something goes wrong: helpers that do not end well, a file of
+ * errors that cannot be written; and programs that fork, or fail in several threads.
+ */
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "tests/unit/nrt_core_dump.h"
+
+/* ---- helpers ------------------------------------------------------------------------------ */
+
+static int fail_with_helper(const struct place *p, const char *how)
+{
+	struct scratch_path dir = dump_place(p, "dumps");
+
+	setenv("FAKE_DUMP", how, 1);
+	WANT(dump_begin(p, dir.s, "ERROR") == 0);
+	return fail_to_load();
+}
+
+static int hanging(void *arg)
+{
+	int helper = 0, child = 0;
+	char *pids;
+
+	setenv("NTRACE_DUMP_SECONDS", "5", 1);
+	WANT(fail_with_helper(arg, "hang") == 0);
+	WANT(said(arg, "./neuron-dump had no end within NTRACE_DUMP_SECONDS and was killed"));
+	pids = program_text(dump_place(arg, "out.pids").s);
+	WANT(sscanf(pids, "%d %d", &helper, &child) == 2);
+	free(pids);
+	WANT(program_until(program_gone, &helper, 20) && program_until(program_gone, &child, 20));
+	/* Neither for the other core, nor for other failures. */
+	WANT(dump_runs(arg, "") == 1);
+	WANT_STATUS(lib.nrt_load(NULL, 1, 0, -1, NULL), NRT_INVALID);
+	WANT(dump_runs(arg, "") == 1);
+	return 0;
+}
+
+DUMP_TEST("core dump: a helper that hangs is killed with its children, said, and not run again",
+	hanging)
+
+static int ended(const struct place *p, const char *how, const char *words)
+{
+	WANT(fail_with_helper(p, how) == 0);
+	WANT(dump_runs(p, "") == 3);
+	WANT(said(p, words));
+	return 0;
+}
+
+static int crashing(void *arg)
+{
+	return ended(arg, "crash", "./neuron-dump was ended by signal 11");
+}
+
+static int unsuccessful(void *arg)
+{
+	return ended(arg, "fail", "./neuron-dump ended with status 9");
+}
+
+DUMP_TEST("core dump: a helper that crashes is said to, and run for the rest", crashing)
+DUMP_TEST("core dump: a helper that fails is said to", unsuccessful)
+
+/* ---- the file of errors ------------------------------------------------------------------- */
+
+/* Its path, which a first dump tells; nothing is there any more. */
+static int find_file(const struct place *p, char *ret, size_t size)
+{
+	char *file;
+
+	WANT(fail_with_helper(p, "") == 0);
+	file = dump_value(p, 2, "--runtime-generated");
+	snprintf(ret, size, "%s", file);
+	free(file);
+	WANT(*ret && unlink(ret) == 0);
+	return 0;
+}
+
+static int appended(void *arg)
+{
+	char path[PATH_MAX], *text;
+	FILE *f;
+
+	WANT(find_file(arg, path, sizeof(path)) == 0);
+	f = fopen(path, "we");
+	WANT(f && fputs("of another\n", f) >= 0 && fclose(f) == 0);
+	WANT(fail_to_load() == 0);
+	text = program_text(path);
+	WANT(!strncmp(text, "of another\n", 11));
+	free(text);
+	WANT(dump_runs(arg, "--runtime-generated") == 2);
+	return 0;
+}
+
+DUMP_TEST("core dump: what another process has written to the file of errors stays", appended)
+
+static int locked(void *arg)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	WANT(find_file(arg, path, sizeof(path)) == 0);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	WANT(fd >= 0 && flock(fd, LOCK_EX) == 0);
+	WANT(fail_to_load() == 0);
+	WANT(said(arg, "Resource temporarily unavailable"));
+	WANT(dump_runs(arg, "--runtime-generated") == 1);
+	return close(fd);
+}
+
+DUMP_TEST("core dump: the file of errors is written under a lock, which is not waited for without "
+	  "end",
+	locked)
+
+static int planted(void *arg)
+{
+	char path[PATH_MAX];
+
+	WANT(find_file(arg, path, sizeof(path)) == 0);
+	WANT(mkfifo(path, 0600) == 0);
+	WANT(fail_to_load() == 0);
+	WANT(said(arg, "Cannot write"));
+	WANT(unlink(path) == 0 && symlink("/etc/passwd", path) == 0);
+	WANT_STATUS(lib.nrt_load(NULL, 1, 0, -1, NULL), NRT_INVALID);
+	WANT(said(arg, "Too many levels of symbolic links"));
+	WANT(dump_runs(arg, "--runtime-generated") == 1);
+	return 0;
+}
+
+DUMP_TEST("core dump: a FIFO or a link in the place of the file of errors is neither written nor "
+	  "handed out",
+	planted)
+
+static int nowhere(void *arg)
+{
+	struct scratch_path out = dump_place(arg, "plain/dumps"), plain = dump_place(arg, "plain");
+	int fd = open(plain.s, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	struct scratch_path log = dump_place(arg, "log");
+	char *text;
+
+	WANT(fd >= 0);
+	close(fd);
+	WANT(dump_begin(arg, out.s, "ERROR") == 0);
+	WANT(fail_to_load() == 0);
+	text = program_text(log.s);
+	WANT(strstr(text, "Cannot write ") && strstr(text, "Not a directory"));
+	WANT(strstr(text, "Unable to find file: ") && strstr(text, "/plain/dumps/"));
+	free(text);
+	WANT(dump_runs(arg, "") == 2 && dump_runs(arg, "--runtime-generated") == 0);
+	return 0;
+}
+
+DUMP_TEST("core dump: a directory that cannot be made: the cores are dumped, the file is said to "
+	  "be missing",
+	nowhere)
+
+/* ---- programs ----------------------------------------------------------------------------- */
+
+static int forked(void *arg)
+{
+	struct scratch_path dir = dump_place(arg, "dumps");
+	nrt_model_t *m = NULL;
+	int status = 0;
+	pid_t pid;
+
+	WANT(dump_begin(arg, dir.s, "ERROR") == 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(lib.nrt_load("\177NEFF", 6, 0, -1, &m) == NRT_FAILURE ? 0 : 1);
+	WANT(waitpid(pid, &status, 0) == pid && status == 0);
+	WANT(dump_runs(arg, "") == 0);
+	return 0;
+}
+
+DUMP_TEST("core dump: none in the child of a fork", forked)
+
+static void *fail_in_thread(void *core)
+{
+	nrt_model_t *m = NULL;
+
+	return lib.nrt_load("\177NEFF", 6, *(int *)core, -1, &m) == GARBAGE_STATUS ? core : NULL;
+}
+
+static int in_threads(void *arg)
+{
+	struct scratch_path dir = dump_place(arg, "dumps");
+	pthread_t t[4];
+	int core[4] = {0, 1, 0, 1};
+	bool seen[7] = {false};
+
+	WANT(dump_begin(arg, dir.s, "ERROR") == 0);
+	for (int i = 0; i < 4; i++)
+		WANT(pthread_create(&t[i], NULL, fail_in_thread, &core[i]) == 0);
+	for (int i = 0; i < 4; i++) {
+		void *well;
+
+		WANT(pthread_join(t[i], &well) == 0 && well);
+	}
+	/* Two dumps, as ever, of three runs: each whole, with a number of its own. */
+	WANT(dump_runs(arg, "") == 6);
+	for (int k = 0; k < 6; k++) {
+		char *number = dump_value(arg, k, "--log-id");
+		int n = atoi(number);
+
+		WANT(n >= 1 && n <= 6 && !seen[n]);
+		seen[n] = true;
+		free(number);
+	}
+	return 0;
+}
+
+DUMP_TEST("core dump: threads that fail at the same time have runs of their own", in_threads)
+
+/* Without a descriptor of the library or the program, and without a trace among the program's children. */
+static int unseen(void *arg)
+{
+	struct scratch_path dir = dump_place(arg, "dumps");
+
+	WANT(dump_begin(arg, dir.s, "ERROR") == 0);
+	WANT(fcntl(0, F_DUPFD, 200) >= 200);
+	WANT(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+	WANT(fail_to_load() == 0);
+	WANT(dump_runs(arg, "\nfds 0 1 2\n") == 3);
+	WANT(program_child(getpid()) == 0);
+	WANT(waitpid(-1, NULL, 0) == -1 && errno == ECHILD);
+	return 0;
+}
+
+DUMP_TEST("core dump: no descriptor goes to the helper, and no child is left of it", unseen)
