@@ -3,8 +3,8 @@
  * cmd_env.c - `ntrace env`: the variables that the runtime reads, what they are set to, and what is wrong
  * with that.
  *
- * Nothing is shown of an environment but the values of variables in the table and the names of those that
- * look like a misspelt one.
+ * Nothing is shown of an environment but variables in the table and others whose names begin as theirs do: what
+ * the support bundle of the runtime has, too.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@
 
 #include "agent/agent.h"
 #include "agent/output/json_out.h"
-#include "agent/output/printable.h"
 #include "runtime/base/env_checks.h"
 #include "runtime/base/env_table.h"
 #include "runtime/base/file.h"
+#include "runtime/base/printable.h"
 
 #define MAX_ENVIRONMENT ((size_t)64 << 20)
 
@@ -137,14 +137,49 @@ static const struct env_row *meant_by(const char *text)
 	return env_meant(text, strcspn(text, "="));
 }
 
+/* Is it set and not in the table, though its name begins like those? */
+static bool is_other(const char *text)
+{
+	return env_is_ours(text) && !env_find(text, strcspn(text, "="));
+}
+
+/* What stands behind the '='; "": there is none. */
+static const char *other_value(const char *text)
+{
+	text += strcspn(text, "=");
+	return text + (*text == '=');
+}
+
 /* ---- text --------------------------------------------------------------------------------- */
+
+static void print_value(const char *name, const char *source, const char *use, const char *value)
+{
+	printf("%-48s %-11s %-8s ", name, source, use);
+	printable_put(stdout, *value ? value : "-", *value ? strlen(value) : 1);
+	putchar('\n');
+}
+
+static void print_others(const struct environment *e, bool first)
+{
+	bool any = false;
+
+	for (const char *t = next_text(e, NULL); t; t = next_text(e, t)) {
+		if (!is_other(t))
+			continue;
+		if (!any)
+			printf("%s== Not known to the runtime\n", first ? "" : "\n");
+		any = true;
+		print_value(printable(t, strcspn(t, "="), (char[PRINTABLE_BYTES]){0}),
+			"environment", "unknown", other_value(t));
+	}
+}
 
 static void print_finding(const struct finding *f)
 {
 	const char *value = f->given ? f->text : f->row->initial;
 
-	printf("%-48s %-11s %-8s %s\n", f->row->name, f->given ? "environment" : "default",
-		env_use_name(f->row->use), *value ? PRINTABLE(value) : "-");
+	print_value(f->row->name, f->given ? "environment" : "default", env_use_name(f->row->use),
+		value);
 	printf("  %s\n", f->row->text);
 	if (f->is_wrong)
 		printf("  WRONG: this %s\n", f->wrong);
@@ -172,6 +207,7 @@ static bool print_text(struct environment *e, bool set_only)
 		group = (int)f.row->group;
 		print_finding(&f);
 	}
+	print_others(e, group < 0);
 	for (const char *t = next_text(e, NULL); t; t = next_text(e, t)) {
 		const struct env_row *meant = meant_by(t);
 
@@ -209,6 +245,22 @@ static void jout_finding(struct json_out *j, const struct finding *f)
 	jout_end(j, '}');
 }
 
+static void print_others_json(struct json_out *j, const struct environment *e)
+{
+	jout_key(j, "unknown");
+	jout_begin(j, '[');
+	for (const char *t = next_text(e, NULL); t; t = next_text(e, t)) {
+		if (!is_other(t))
+			continue;
+		jout_begin(j, '{');
+		jout_key(j, "name");
+		jout_string(j, t, strcspn(t, "="));
+		jout_key_text(j, "value", other_value(t));
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
 static bool print_json(struct environment *e, bool set_only)
 {
 	struct json_out j = {.f = stdout};
@@ -226,6 +278,7 @@ static bool print_json(struct environment *e, bool set_only)
 			jout_finding(&j, &f);
 	}
 	jout_end(&j, ']');
+	print_others_json(&j, e);
 	jout_key(&j, "misspelt");
 	jout_begin(&j, '[');
 	for (const char *t = next_text(e, NULL); t; t = next_text(e, t)) {
