@@ -3,8 +3,9 @@
  * cmd_env.c - `ntrace env`: the variables that the runtime reads, what they are set to, and what is wrong
  * with that.
  *
- * Nothing is shown of an environment but variables in the table and others whose names begin as theirs do: what
- * the support bundle of the runtime has, too.
+ * Nothing is shown of an environment but the values of variables in the table and the names of those that
+ * look like a misspelt one; with --all also others whose names begin as theirs do, which is what the support bundle of
+ * the runtime has.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 
 struct options {
 	const char *pid; /* NULL = this process's environment */
-	bool set_only, json;
+	bool set_only, json, others;
 };
 
 /* "NAME=VALUE" texts, each with its NUL, one behind the other. */
@@ -190,7 +191,7 @@ static void print_finding(const struct finding *f)
 		       "nrt_inspect_begin alone\n");
 }
 
-static bool print_text(struct environment *e, bool set_only)
+static bool print_text(struct environment *e, const struct options *o)
 {
 	int group = -1;
 	bool right = true;
@@ -200,14 +201,15 @@ static bool print_text(struct environment *e, bool set_only)
 
 		find(e, (enum env_id)i, &f);
 		right &= !f.is_wrong;
-		if (set_only && !f.given)
+		if (o->set_only && !f.given)
 			continue;
 		if ((int)f.row->group != group)
 			printf("%s== %s\n", group < 0 ? "" : "\n", env_group_title(f.row->group));
 		group = (int)f.row->group;
 		print_finding(&f);
 	}
-	print_others(e, group < 0);
+	if (o->others)
+		print_others(e, group < 0);
 	for (const char *t = next_text(e, NULL); t; t = next_text(e, t)) {
 		const struct env_row *meant = meant_by(t);
 
@@ -261,7 +263,7 @@ static void print_others_json(struct json_out *j, const struct environment *e)
 	jout_end(j, ']');
 }
 
-static bool print_json(struct environment *e, bool set_only)
+static bool print_json(struct environment *e, const struct options *o)
 {
 	struct json_out j = {.f = stdout};
 	bool right = true;
@@ -274,11 +276,12 @@ static bool print_json(struct environment *e, bool set_only)
 
 		find(e, (enum env_id)i, &f);
 		right &= !f.is_wrong;
-		if (!set_only || f.given)
+		if (!o->set_only || f.given)
 			jout_finding(&j, &f);
 	}
 	jout_end(&j, ']');
-	print_others_json(&j, e);
+	if (o->others)
+		print_others_json(&j, e);
 	jout_key(&j, "misspelt");
 	jout_begin(&j, '[');
 	for (const char *t = next_text(e, NULL); t; t = next_text(e, t)) {
@@ -303,6 +306,8 @@ static bool print_json(struct environment *e, bool set_only)
 /* ---- the command -------------------------------------------------------------------------- */
 
 static const struct argp_option option_table[] = {
+	{"all", 'a', 0, 0, "also NEURON_* and NTRACE_* variables that the runtime does not know",
+		0},
 	{"json", 'j', 0, 0, "as JSON", 0},
 	{"pid", 'p', "PID", 0, "the environment that this process was started with", 0},
 	{"set", 's', 0, 0, "only variables that are set", 0},
@@ -314,6 +319,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	struct options *o = state->input;
 
 	switch (key) {
+	case 'a':
+		o->others = true;
+		return 0;
 	case 'j':
 		o->json = true;
 		return 0;
@@ -362,7 +370,7 @@ int cmd_env(int argc, char **argv)
 	rc = o.pid ? of_process(o.pid, &e) : of_this_one(&e);
 	if (rc < 0)
 		return cannot_read(o.pid, rc);
-	right = o.json ? print_json(&e, o.set_only) : print_text(&e, o.set_only);
+	right = o.json ? print_json(&e, &o) : print_text(&e, &o);
 	free(e.texts);
 	return right ? EXIT_OK : EXIT_NO;
 }

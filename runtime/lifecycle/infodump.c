@@ -29,9 +29,8 @@
 #define NAME_BYTES 128u	 /* of a variable, and */
 #define VALUE_BYTES 640u /* of a piece of a value, as shown: both fit into a line behind its head */
 
-/* What has been written so far was of this level. */
-#define NONE_YET (LOG_LEVEL_TRACE + 1)
-static _Atomic int written = NONE_YET;
+/* The severest level of what has been written; none is as severe as this one. */
+static _Atomic int written = LOG_LEVEL_TRACE + 1;
 
 #define SAY(level, ...) log_write((level), TAG, FUNC, __VA_ARGS__)
 
@@ -44,11 +43,6 @@ static bool is_worse(enum log_level level)
 		if (atomic_compare_exchange_weak(&written, &before, (int)level))
 			return true;
 	return false;
-}
-
-void infodump_forget(void)
-{
-	atomic_store(&written, NONE_YET);
 }
 
 /* ---- lines -------------------------------------------------------------------------------- */

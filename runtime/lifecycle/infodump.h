@@ -21,7 +21,4 @@ struct device_system;
 void infodump(enum log_level level, int lnc, NRT_STATUS status, const char *call,
 	const struct device_system *devices);
 
-/* For tests: as if none had been written. */
-void infodump_forget(void);
-
 #endif

@@ -25,7 +25,7 @@ static bool is_error(int32_t result)
 	return result < 0 && result != -EINTR && result > -KERNEL_RESTARTS;
 }
 
-void failures_note(struct failures *f, const struct nev_ioctl *e)
+void failures_note(struct process_failures *f, const struct nev_ioctl *e)
 {
 	struct failures_errors *to = &f->errors;
 
@@ -38,7 +38,7 @@ void failures_note(struct failures *f, const struct nev_ioctl *e)
 			.device = e->device};
 }
 
-void failures_init(struct failures *f, const struct rec_failure *failure, uint64_t time_ns)
+void failures_init(struct process_failures *f, const struct rec_failure *failure, uint64_t time_ns)
 {
 	f->inits++;
 	f->time_ns = time_ns;
@@ -49,7 +49,8 @@ void failures_init(struct failures *f, const struct rec_failure *failure, uint64
 
 /* ---- texts -------------------------------------------------------------------------------- */
 
-static void tell_error(const struct failures_error *e, uint64_t now_ns, char *ret, size_t size)
+static void tell_error(
+	const struct failures_error *e, uint64_t now_ns, const char *what, char *ret, size_t size)
 {
 	const struct ioctl_row *row = ioctl_row_find(e->request);
 	uint64_t us = now_ns > e->end_ns ? (now_ns - e->end_ns) / 1000 : 0;
@@ -64,21 +65,22 @@ static void tell_error(const struct failures_error *e, uint64_t now_ns, char *re
 		snprintf(error, sizeof(error), "%s", name);
 	else
 		snprintf(error, sizeof(error), "error %" PRId64, -(int64_t)e->result);
-	snprintf(ret, size, "%s on neuron%u: %s, %" PRIu64 ".%03" PRIu64 " ms before", request,
-		e->device, error, us / 1000, us % 1000);
+	snprintf(ret, size, "%s on neuron%u: %s, %" PRIu64 ".%03" PRIu64 " ms before%s", request,
+		e->device, error, us / 1000, us % 1000, what);
 }
 
-static void tell_errors(const struct failures_errors *e, uint64_t now_ns, struct failures_text *ret)
+static void tell_errors(const struct failures_errors *e, uint64_t now_ns, const char *what,
+	struct failures_text *ret)
 {
 	uint64_t first = e->count > FAILURES_ERRORS ? e->count - FAILURES_ERRORS : 0;
 
 	ret->error_count = 0;
 	for (uint64_t i = first; i < e->count; i++)
-		tell_error(&e->last[i % FAILURES_ERRORS], now_ns, ret->errors[ret->error_count++],
-			sizeof(ret->errors[0]));
+		tell_error(&e->last[i % FAILURES_ERRORS], now_ns, what,
+			ret->errors[ret->error_count++], sizeof(ret->errors[0]));
 }
 
-static void tell_init(const struct failures *f, uint32_t pid, struct failures_text *ret)
+static void tell_init(const struct process_failures *f, uint32_t pid, struct failures_text *ret)
 {
 	char comm[80], times[48] = "";
 
@@ -88,7 +90,7 @@ static void tell_init(const struct failures *f, uint32_t pid, struct failures_te
 	snprintf(ret->what, sizeof(ret->what),
 		"nrt_init of process %" PRIu32 " (%s)%s: %s (%" PRIu32 ")", pid, comm, times,
 		status_name(f->status), f->status);
-	tell_errors(&f->then, f->time_ns, ret);
+	tell_errors(&f->then, f->time_ns, "", ret);
 }
 
 static bool command_failed(const struct rec_end *end)
@@ -100,7 +102,7 @@ static bool command_failed(const struct rec_end *end)
 
 /* What a failing command has to do with it is not known: beside another runtime than ours nobody says which call
  * it was. */
-static void tell_command(const struct failures *f, uint32_t pid, const struct rec_end *end,
+static void tell_command(const struct process_failures *f, uint32_t pid, const struct rec_end *end,
 	uint64_t end_ns, struct failures_text *ret)
 {
 	bool killed = WIFSIGNALED(end->wait_status);
@@ -109,10 +111,10 @@ static void tell_command(const struct failures *f, uint32_t pid, const struct re
 		"the command (%s %d); process %" PRIu32 " had these errors of the driver last",
 		killed ? "signal" : "exit status",
 		killed ? WTERMSIG(end->wait_status) : WEXITSTATUS(end->wait_status), pid);
-	tell_errors(&f->errors, end_ns, ret);
+	tell_errors(&f->errors, end_ns, " the end of the recording", ret);
 }
 
-unsigned failures_tell(const struct failures *f, uint32_t pid, const struct rec_end *end,
+unsigned failures_tell(const struct process_failures *f, uint32_t pid, const struct rec_end *end,
 	uint64_t end_ns, struct failures_text ret[FAILURES_TEXTS])
 {
 	unsigned n = 0;

@@ -29,7 +29,7 @@ struct failures_errors {
 	uint64_t count;
 };
 
-struct failures {
+struct process_failures {
 	struct failures_errors errors;
 	uint64_t inits; /* of nrt_init; the rest is of the last of them: */
 	uint64_t time_ns;
@@ -46,11 +46,11 @@ struct failures_text {
 };
 
 /* Notes a call that has ended, when it failed. */
-void failures_note(struct failures *f, const struct nev_ioctl *e);
+void failures_note(struct process_failures *f, const struct nev_ioctl *e);
 /* Notes a REC_FAILURE of that time. */
-void failures_init(struct failures *f, const struct rec_failure *failure, uint64_t time_ns);
+void failures_init(struct process_failures *f, const struct rec_failure *failure, uint64_t time_ns);
 /* Says it in so many texts, each valid UTF-8 in one line.  end: of the recording, at end_ns; NULL: it has none. */
-unsigned failures_tell(const struct failures *f, uint32_t pid, const struct rec_end *end,
+unsigned failures_tell(const struct process_failures *f, uint32_t pid, const struct rec_end *end,
 	uint64_t end_ns, struct failures_text ret[FAILURES_TEXTS]);
 
 #endif

@@ -40,7 +40,7 @@ struct process {
 	uint64_t first_seen, last_seen; /* times of the oldest and the newest record; 0: none */
 	size_t next_step;		/* clock step that is still to be written */
 	size_t next_module;		/* the same of the driver's comings and goings */
-	struct failures failures;
+	struct process_failures failures;
 	struct pb_buf buf;	/* encoded, not yet in the file */
 	struct file_set *files; /* NULL until there is something to write */
 };

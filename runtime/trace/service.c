@@ -251,19 +251,20 @@ static int announce(const char *name, uint32_t flags)
 	return rc;
 }
 
-/* What is sent after the failure of another nrt_init has nothing to do with a connection that is there already. */
+/* A connection that is there already is of another nrt_init, and stays. */
 void trace_service_failed(uint32_t status)
 {
 	const struct announce_msg msg = {
 		.magic = ANNOUNCE_MAGIC, .kind = ANNOUNCE_FAILED, .flags = status};
 	uint64_t end = clock_boot().ns + ANNOUNCE_TIMEOUT_MS * 1000000ull;
 	const char *name = getenv(ANNOUNCE_ENV);
-	_cleanup_close_ int sock = name && *name ? connect_to(name, end) : -1;
+	int fd = name && *name ? connect_to(name, end) : -1;
+	struct kept_fd sock = {.fd = -1};
 
-	if (sock < 0 || check_peer(sock) < 0 ||
-		send(sock, &msg, sizeof(msg), MSG_NOSIGNAL) != (ssize_t)sizeof(msg))
-		return;
-	(void)await_word(sock, end);
+	if (fd >= 0 && kept_fd_adopt(&sock, fd) == 0 && check_peer(sock.fd) == 0 &&
+		send(sock.fd, &msg, sizeof(msg), MSG_NOSIGNAL) == (ssize_t)sizeof(msg))
+		(void)await_word(sock.fd, end);
+	kept_fd_close(&sock);
 }
 
 /* ---- the thread --------------------------------------------------------------------------- */
