@@ -40,15 +40,6 @@
 #define NO_CLUSTER "none" /* there are no collectives with others */
 #define MAX_FLAGS 14u
 
-/* Writes the errors that the log has kept, oldest first; 0 or -errno.  Its place is the log's: the one here serves
- * where the log has none. */
-__attribute__((weak)) int log_dump_errors(int fd);
-__attribute__((weak)) int log_dump_errors(int fd)
-{
-	(void)fd;
-	return 0;
-}
-
 /* One failure, and what is told of it. */
 struct dump {
 	const struct core_dump_of *what;

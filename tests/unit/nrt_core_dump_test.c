@@ -82,7 +82,7 @@ static int values_are_right(const struct place *p)
 	char *uuid = dump_value(p, 0, "--neff-uuid"), *time = dump_value(p, 0, "--date-time");
 	char *id = dump_value(p, 0, "--instance-id"),
 	     *file = dump_value(p, 2, "--runtime-generated");
-	char want[PATH_MAX], resolved[PATH_MAX];
+	char want[PATH_MAX], resolved[PATH_MAX], *errors;
 
 	WANT(strlen(uuid) == 36 && is_time(time) && *id);
 	for (int k = 0; k < 3; k++) {
@@ -97,6 +97,10 @@ static int values_are_right(const struct place *p)
 	snprintf(want, sizeof(want), "%s/%s-nrt-pid-%s.log", log_now, id, pid_now);
 	WANT(realpath(want, resolved));
 	WANT(!strcmp(file, resolved));
+	/* The errors that the log has kept, that of the failing call among them. */
+	errors = program_text(resolved);
+	WANT(strstr(errors, " ERROR ") && strstr(errors, "'faulty'"));
+	free(errors);
 	free(uuid);
 	free(time);
 	free(id);
