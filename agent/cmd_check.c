@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/collect/probe.h"
+#include "runtime/base/printable.h"
 
 static const struct argp argp = {0, 0, 0,
 	"Lists what this machine allows, a line each: ok, missing or denied.  Exit code 1 when "
@@ -16,7 +17,7 @@ static const struct argp argp = {0, 0, 0,
 
 static void print_row(const struct probe_row *r)
 {
-	printf("%-8s %-24s %s\n", probe_state_name(r->state), r->name, r->detail);
+	printf("%-8s %-24s %s\n", probe_state_name(r->state), r->name, PRINTABLE(r->detail));
 	if (r->state != PROBE_OK && r->consequence)
 		printf("%-8s %-24s   %s%s\n", "", "", r->required ? "needed: " : "",
 			r->consequence);

@@ -4,7 +4,8 @@
  * with that.
  *
  * Nothing is shown of an environment but the values of variables in the table and the names of those that
- * look like a misspelt one.
+ * look like a misspelt one; with --all also others whose names begin as theirs do, which is what the support bundle of
+ * the runtime has.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,16 +15,16 @@
 
 #include "agent/agent.h"
 #include "agent/output/json_out.h"
-#include "agent/output/printable.h"
 #include "runtime/base/env_checks.h"
 #include "runtime/base/env_table.h"
 #include "runtime/base/file.h"
+#include "runtime/base/printable.h"
 
 #define MAX_ENVIRONMENT ((size_t)64 << 20)
 
 struct options {
 	const char *pid; /* NULL = this process's environment */
-	bool set_only, json;
+	bool set_only, json, others;
 };
 
 /* "NAME=VALUE" texts, each with its NUL, one behind the other. */
@@ -137,14 +138,49 @@ static const struct env_row *meant_by(const char *text)
 	return env_meant(text, strcspn(text, "="));
 }
 
+/* Is it set and not in the table, though its name begins like those? */
+static bool is_other(const char *text)
+{
+	return env_is_ours(text) && !env_find(text, strcspn(text, "="));
+}
+
+/* What stands behind the '='; "": there is none. */
+static const char *other_value(const char *text)
+{
+	text += strcspn(text, "=");
+	return text + (*text == '=');
+}
+
 /* ---- text --------------------------------------------------------------------------------- */
+
+static void print_value(const char *name, const char *source, const char *use, const char *value)
+{
+	printf("%-48s %-11s %-8s ", name, source, use);
+	printable_put(stdout, *value ? value : "-", *value ? strlen(value) : 1);
+	putchar('\n');
+}
+
+static void print_others(const struct environment *e, bool first)
+{
+	bool any = false;
+
+	for (const char *t = next_text(e, NULL); t; t = next_text(e, t)) {
+		if (!is_other(t))
+			continue;
+		if (!any)
+			printf("%s== Not known to the runtime\n", first ? "" : "\n");
+		any = true;
+		print_value(printable(t, strcspn(t, "="), (char[PRINTABLE_BYTES]){0}),
+			"environment", "unknown", other_value(t));
+	}
+}
 
 static void print_finding(const struct finding *f)
 {
 	const char *value = f->given ? f->text : f->row->initial;
 
-	printf("%-48s %-11s %-8s %s\n", f->row->name, f->given ? "environment" : "default",
-		env_use_name(f->row->use), *value ? PRINTABLE(value) : "-");
+	print_value(f->row->name, f->given ? "environment" : "default", env_use_name(f->row->use),
+		value);
 	printf("  %s\n", f->row->text);
 	if (f->is_wrong)
 		printf("  WRONG: this %s\n", f->wrong);
@@ -155,7 +191,7 @@ static void print_finding(const struct finding *f)
 		       "nrt_inspect_begin alone\n");
 }
 
-static bool print_text(struct environment *e, bool set_only)
+static bool print_text(struct environment *e, const struct options *o)
 {
 	int group = -1;
 	bool right = true;
@@ -165,13 +201,15 @@ static bool print_text(struct environment *e, bool set_only)
 
 		find(e, (enum env_id)i, &f);
 		right &= !f.is_wrong;
-		if (set_only && !f.given)
+		if (o->set_only && !f.given)
 			continue;
 		if ((int)f.row->group != group)
 			printf("%s== %s\n", group < 0 ? "" : "\n", env_group_title(f.row->group));
 		group = (int)f.row->group;
 		print_finding(&f);
 	}
+	if (o->others)
+		print_others(e, group < 0);
 	for (const char *t = next_text(e, NULL); t; t = next_text(e, t)) {
 		const struct env_row *meant = meant_by(t);
 
@@ -209,7 +247,23 @@ static void jout_finding(struct json_out *j, const struct finding *f)
 	jout_end(j, '}');
 }
 
-static bool print_json(struct environment *e, bool set_only)
+static void print_others_json(struct json_out *j, const struct environment *e)
+{
+	jout_key(j, "unknown");
+	jout_begin(j, '[');
+	for (const char *t = next_text(e, NULL); t; t = next_text(e, t)) {
+		if (!is_other(t))
+			continue;
+		jout_begin(j, '{');
+		jout_key(j, "name");
+		jout_string(j, t, strcspn(t, "="));
+		jout_key_text(j, "value", other_value(t));
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
+static bool print_json(struct environment *e, const struct options *o)
 {
 	struct json_out j = {.f = stdout};
 	bool right = true;
@@ -222,10 +276,12 @@ static bool print_json(struct environment *e, bool set_only)
 
 		find(e, (enum env_id)i, &f);
 		right &= !f.is_wrong;
-		if (!set_only || f.given)
+		if (!o->set_only || f.given)
 			jout_finding(&j, &f);
 	}
 	jout_end(&j, ']');
+	if (o->others)
+		print_others_json(&j, e);
 	jout_key(&j, "misspelt");
 	jout_begin(&j, '[');
 	for (const char *t = next_text(e, NULL); t; t = next_text(e, t)) {
@@ -250,6 +306,8 @@ static bool print_json(struct environment *e, bool set_only)
 /* ---- the command -------------------------------------------------------------------------- */
 
 static const struct argp_option option_table[] = {
+	{"all", 'a', 0, 0, "also NEURON_* and NTRACE_* variables that the runtime does not know",
+		0},
 	{"json", 'j', 0, 0, "as JSON", 0},
 	{"pid", 'p', "PID", 0, "the environment that this process was started with", 0},
 	{"set", 's', 0, 0, "only variables that are set", 0},
@@ -261,6 +319,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	struct options *o = state->input;
 
 	switch (key) {
+	case 'a':
+		o->others = true;
+		return 0;
 	case 'j':
 		o->json = true;
 		return 0;
@@ -309,7 +370,7 @@ int cmd_env(int argc, char **argv)
 	rc = o.pid ? of_process(o.pid, &e) : of_this_one(&e);
 	if (rc < 0)
 		return cannot_read(o.pid, rc);
-	right = o.json ? print_json(&e, o.set_only) : print_text(&e, o.set_only);
+	right = o.json ? print_json(&e, &o) : print_text(&e, &o);
 	free(e.texts);
 	return right ? EXIT_OK : EXIT_NO;
 }

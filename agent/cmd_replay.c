@@ -16,12 +16,12 @@
 #include "agent/interrupt.h"
 #include "agent/output/leaf.h"
 #include "agent/output/leaf_below.h"
-#include "agent/output/printable.h"
 #include "agent/output/leaf_failures.h"
 #include "agent/output/report.h"
 #include "agent/output/same_trace.h"
 #include "agent/output/state.h"
 #include "runtime/base/file.h"
+#include "runtime/base/printable.h"
 #include "runtime/record/merge.h"
 
 struct replay_args {

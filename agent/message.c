@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/output/printable.h"
+#include "runtime/base/printable.h"
 
 void agent_message(const char *format, ...)
 {

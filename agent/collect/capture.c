@@ -136,6 +136,16 @@ static int on_threads(
 	return capture_put(c, REC_THREAD, s->source, rows, count * sizeof(*rows));
 }
 
+/* What the hooks have seen until now goes first: by that one tells which calls were before. */
+static int on_failure(void *ctx, const struct rec_failure *failure)
+{
+	struct capture *c = ctx;
+	long n = ioctl_hooks_drain(c->hooks, on_kernel, c, &c->kernel_watermark);
+
+	return n < 0 ? (int)n
+		     : capture_put(c, REC_FAILURE, REC_SOURCE_RECORDER, failure, sizeof(*failure));
+}
+
 int capture_follow_devices(struct capture *c)
 {
 	int n = ioctl_hooks_scan_devices(c->hooks, c->o->device_root);
@@ -423,6 +433,7 @@ static int run(struct capture *c, char *const argv[])
 		.on_records = on_records,
 		.on_name = on_name,
 		.on_threads = on_threads,
+		.on_failure = on_failure,
 		.ctx = c};
 	int rc = capture_check_clocks(c);
 

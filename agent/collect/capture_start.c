@@ -13,9 +13,9 @@
 
 #include "agent/collect/capture_parts.h"
 #include "agent/collect/time_shift.h"
-#include "agent/collect/host.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
+#include "runtime/base/host.h"
 #include "runtime/record/header.h"
 #include "runtime/record/rec_put.h"
 

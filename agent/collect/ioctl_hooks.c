@@ -20,9 +20,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "agent/collect/host.h"
 #include "bpf/ioctl.skel.h"
 #include "runtime/base/file.h"
+#include "runtime/base/host.h"
 #include "vmlinux/ioctl_table.h"
 
 #define RING_DEFAULT (4u << 20)

@@ -22,7 +22,7 @@
 
 #include "agent/collect/bpf_support.h"
 #include "agent/collect/driver_hooks.h"
-#include "agent/collect/host.h"
+#include "runtime/base/host.h"
 #include "bpf/neuron_event.h"
 #include "bpf/ioctl.skel.h"
 #include "runtime/base/env.h"
@@ -38,6 +38,8 @@ struct probe {
 	const char *sys, *dev;
 	struct ioctl_bpf *skel; /* loaded, or NULL */
 	int tracefs;		/* or -1 */
+	const char *root;	/* of the virtual device that a command here would use, or NULL */
+	struct host host, seen; /* the machine, and as such a command sees it */
 	bool has_btf;
 };
 
@@ -94,17 +96,15 @@ static int read_sys(const struct probe *p, const char *name, char *ret, size_t s
 
 static void try_kernel(struct probe *p, struct probe_row *row)
 {
+	const char *kernel = host_fact(&p->host, HOST_KERNEL);
 	int major = 0, minor = 0;
-	struct utsname u;
 
-	(void)p;
-	uname(&u);
-	if (sscanf(u.release, "%d.%d", &major, &minor) != 2 || major < KERNEL_MAJOR ||
+	if (sscanf(p->host.uts.release, "%d.%d", &major, &minor) != 2 || major < KERNEL_MAJOR ||
 		(major == KERNEL_MAJOR && minor < KERNEL_MINOR))
-		say(row, PROBE_MISSING, "Linux %s, but %d.%d or later is needed", u.release,
-			KERNEL_MAJOR, KERNEL_MINOR);
+		say(row, PROBE_MISSING, "%s, but %d.%d or later is needed", kernel, KERNEL_MAJOR,
+			KERNEL_MINOR);
 	else
-		say(row, PROBE_OK, "Linux %s %s", u.release, u.machine);
+		say(row, PROBE_OK, "%s", kernel);
 }
 
 /* The file reads "none [integrity] confidentiality": the word in brackets counts. */
@@ -265,21 +265,20 @@ static bool is_device(const char *dev, const char *name)
 }
 
 /* Devices below the root that a command of this environment would use. */
-static void add_virtual(struct probe_row *row)
+static void add_virtual(const struct probe *p, struct probe_row *row)
 {
-	const char *root = getenv(ENV_DEVICE_ROOT);
 	size_t used = strlen(row->detail);
 	char path[PATH_MAX];
 	int n = 0;
 
-	if (!root || !*root)
+	if (!p->root)
 		return;
 	for (int i = 0; i < MAX_DEVICES; i++) {
-		(void)snprintf(path, sizeof(path), "%s/dev/neuron%d", root, i);
+		(void)snprintf(path, sizeof(path), "%s/dev/neuron%d", p->root, i);
 		n += access(path, F_OK) == 0;
 	}
 	(void)snprintf(row->detail + used, sizeof(row->detail) - used,
-		"; %d below '%s' (" ENV_DEVICE_ROOT ")", n, root);
+		"; %d below '%s' (" ENV_DEVICE_ROOT ")", n, p->root);
 }
 
 static void try_devices(struct probe *p, struct probe_row *row)
@@ -296,17 +295,33 @@ static void try_devices(struct probe *p, struct probe_row *row)
 		n += is_device(p->dev, entry->d_name);
 	closedir(dir);
 	say(row, n ? PROBE_OK : PROBE_MISSING, n == 1 ? "%d device" : "%d devices", n);
-	add_virtual(row);
+	add_virtual(p, row);
 }
 
 static void try_driver(struct probe *p, struct probe_row *row)
 {
-	char version[64];
+	size_t used;
 
-	if (read_sys(p, "module/neuron/version", version, sizeof(version)) < 0)
+	if (!p->host.driver[0])
 		say(row, PROBE_MISSING, "module neuron is not loaded");
 	else
-		say(row, PROBE_OK, "%s", version);
+		say(row, PROBE_OK, "%s", host_fact(&p->host, HOST_DRIVER));
+	used = strlen(row->detail);
+	if (p->root)
+		(void)snprintf(row->detail + used, sizeof(row->detail) - used,
+			"; %s below '%s' (" ENV_DEVICE_ROOT ")", host_fact(&p->seen, HOST_DRIVER),
+			p->root);
+}
+
+/* Nothing can be missing here: they are names, for those who compare. */
+static void try_instance(struct probe *p, struct probe_row *row)
+{
+	say(row, PROBE_OK, "%s", host_fact(&p->seen, HOST_INSTANCE));
+}
+
+static void try_node(struct probe *p, struct probe_row *row)
+{
+	say(row, PROBE_OK, "%s", host_fact(&p->seen, HOST_NODE));
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */
@@ -324,6 +339,8 @@ static const struct probe_step steps[] = {
 	{"FUSE", false, try_fuse, "no virtual device: ntrace-vdev cannot run"},
 	{"neuron devices", false, try_devices, "only a virtual device can be recorded"},
 	{"neuron driver", false, try_driver, "only a virtual device can be recorded"},
+	{"instance", false, try_instance, "recordings have another name"},
+	{"node name", false, try_node, "recordings have another name"},
 };
 
 /* ---- hooks inside of the driver: a row for each family ------------------------------------- */
@@ -383,8 +400,12 @@ int probe_run_at(const struct probe_paths *paths, struct probe_row *rows, int ma
 		.dev = paths->dev ? paths->dev : "/dev",
 		.tracefs = -1,
 	};
+	const char *root = getenv(ENV_DEVICE_ROOT);
 	int n = 0;
 
+	p.root = root && *root ? root : NULL;
+	host_read(&p.host, NULL, p.sys);
+	host_read(&p.seen, p.root, p.sys);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && n < max; i++) {
 		struct probe_row *row = &rows[n++];
 

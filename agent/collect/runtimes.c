@@ -106,7 +106,7 @@ int runtimes_fd(const struct runtimes *r)
 
 /* ---- processes ---------------------------------------------------------------------------- */
 
-static void read_comm(pid_t pid, char comm[16])
+void runtimes_read_comm(pid_t pid, char comm[16])
 {
 	char path[64];
 
@@ -173,7 +173,7 @@ struct followed *runtimes_follow(struct runtimes *r, pid_t pid, int memfd, const
 	f->ino = st->st_ino;
 	f->source.pid = pid;
 	f->source.source = (uint16_t)(r->first_source + r->count);
-	read_comm(pid, f->source.comm);
+	runtimes_read_comm(pid, f->source.comm);
 	r->list[r->count++] = f;
 	r->live[r->live_count++] = f;
 	return f;

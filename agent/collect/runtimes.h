@@ -43,6 +43,8 @@ struct runtimes_sink {
 	 * once with whatever is known, perhaps nothing. */
 	int (*on_threads)(void *ctx, const struct runtime_source *s, const struct rec_thread *rows,
 		size_t count);
+	/* nrt_init failed in a process; it waits until this returns.  May be NULL. */
+	int (*on_failure)(void *ctx, const struct rec_failure *failure);
 	void *ctx;
 };
 

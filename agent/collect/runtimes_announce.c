@@ -191,6 +191,24 @@ static int welcome(struct runtimes *r, int fd, int memfd, const struct announce_
 	return rc;
 }
 
+/* nrt_init failed in a process that may have told us nothing else.  Takes fd, whose end is the answer. */
+static int hear_failure(struct runtimes *r, int fd, const struct announce_msg *m)
+{
+	struct rec_failure failure = {.status = m->flags};
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int rc = 0;
+
+	if (r->sink.on_failure && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
+		cred.pid > 0 && r->sink.wants(r->sink.ctx, cred.pid)) {
+		failure.pid = (uint32_t)cred.pid;
+		runtimes_read_comm(cred.pid, failure.comm);
+		rc = r->sink.on_failure(r->sink.ctx, &failure);
+	}
+	close(fd);
+	return rc;
+}
+
 /* ---- connections -------------------------------------------------------------------------- */
 
 static struct followed *find_connection(struct runtimes *r, int fd)
@@ -233,6 +251,10 @@ static int serve_connection(struct runtimes *r, int fd)
 			return welcome(r, fd, memfd, &m);
 		refuse(r, fd);
 		return 0;
+	}
+	if (rc == 1 && !f && m.kind == ANNOUNCE_FAILED) {
+		cleanup_close(&memfd);
+		return hear_failure(r, fd, &m);
 	}
 	/* The end, or something that makes no sense: let it go. */
 	cleanup_close(&memfd);

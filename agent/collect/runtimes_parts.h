@@ -87,6 +87,8 @@ void runtimes_detach(struct runtimes *r);
 struct followed *runtimes_find(struct runtimes *r, pid_t pid, const struct stat *st);
 /* A new one; takes memfd when it succeeds.  NULL: not possible, or its memory is not sound. */
 struct followed *runtimes_follow(struct runtimes *r, pid_t pid, int memfd, const struct stat *st);
+/* What a process is called, padded with zeros. */
+void runtimes_read_comm(pid_t pid, char comm[16]);
 /* Has the process ended?  Zombies are gone too. */
 bool runtimes_gone(const struct followed *f);
 /* Told to the sink, with its threads. */

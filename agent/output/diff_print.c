@@ -9,9 +9,9 @@
 #include "agent/output/canon.h"
 #include "agent/output/diff.h"
 #include "agent/output/json_out.h"
-#include "agent/output/printable.h"
 #include "agent/output/summary_text.h"
 #include "runtime/base/file.h"
+#include "runtime/base/printable.h"
 
 static const char sides[2] = {'A', 'B'};
 

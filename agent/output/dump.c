@@ -8,12 +8,12 @@
 
 #include "agent/output/dump.h"
 #include "agent/output/message_json.h"
-#include "agent/output/printable.h"
 #include "proto/delimited.h"
 #include "proto/event_codec.h"
 #include "proto/message.h"
 #include "proto/neuron_trace.pb-c.h"
 #include "proto/ntff_file.h"
+#include "runtime/base/printable.h"
 #include "runtime/trace/event_registry.h"
 
 #define NTFF_SUFFIX ".ntff"

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/output/printable.h"
 #include "runtime/base/file.h"
+#include "runtime/base/printable.h"
 
 #define PS_PER_US 1000000u
 #define NS_PER_S 1000000000u

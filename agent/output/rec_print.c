@@ -3,8 +3,8 @@
  * rec_print.c - what `rec info` and `rec verify` show of a recording.  Times are printed as seconds since the first clock snapshot in
  * text, as epoch nanoseconds in JSON.
  */
-#include "agent/output/printable.h"
 #include "agent/output/rec_print.h"
+#include "runtime/base/printable.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -32,6 +32,7 @@ static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_FILE] = "file",
 	[REC_DRIVER] = "driver",
 	[REC_MODULE] = "module",
+	[REC_FAILURE] = "failure",
 };
 
 #define MAX_TEXT 65536u /* bytes of a text that are shown */

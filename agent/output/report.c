@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "agent/output/printable.h"
 #include "agent/output/report.h"
 #include "agent/output/state.h"
+#include "runtime/base/printable.h"
 #include "runtime/record/ledger.h"
 
 /* The ending of a counted noun. */
@@ -155,6 +155,26 @@ void report_device(FILE *f, bool is_virtual, bool is_simulated)
 		fprintf(f, "device: VIRTUAL (ntrace-vdev), not a Neuron device\n");
 }
 
+static void print_failure(FILE *f, const struct failures_text *t)
+{
+	report_failed(f, t->what);
+	for (uint32_t i = 0; i < t->error_count; i++)
+		report_driver_error(f, t->errors[i]);
+	if (!t->error_count)
+		report_driver_error(f, NULL);
+}
+
+void report_failed(FILE *f, const char *what)
+{
+	fprintf(f, "failed: %s\n", PRINTABLE(what));
+}
+
+void report_driver_error(FILE *f, const char *error)
+{
+	fprintf(f, "  driver: %s\n",
+		error ? PRINTABLE(error) : "no request of it that failed was seen");
+}
+
 void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 {
 	report_device(f, m->is_virtual, m->is_simulated);
@@ -169,6 +189,8 @@ void report_print(FILE *f, const struct merge_result *m, const char *rec_path)
 			m->is_virtual ? "" : " (`ntrace-vdev -- CMD` gives CMD a virtual one)");
 	if (rec_path)
 		fprintf(f, "%s  the raw recording\n", PRINTABLE(rec_path));
+	for (uint32_t i = 0; i < m->failure_count; i++)
+		print_failure(f, &m->failures[i]);
 	print_losses(f, m);
 	fprintf(f, "blind: ");
 	for (uint32_t i = 0; i < m->blind_count; i++)

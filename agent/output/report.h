@@ -16,6 +16,10 @@ void report_print(FILE *f, const struct merge_result *m, const char *rec_path);
 /* The line that says that no real device was traced, if so. */
 void report_device(FILE *f, bool is_virtual, bool is_simulated);
 
+/* What failed; then, for each of them, an error of the driver before it.  NULL: there was none. */
+void report_failed(FILE *f, const char *what);
+void report_driver_error(FILE *f, const char *error);
+
 /* Is something missing from the trace when this counter (enum rec_counter_id) is not zero? */
 bool report_is_loss(uint32_t id);
 /* How much is missing from the trace for whatever cause: losses, gaps, names, runtimes that were not

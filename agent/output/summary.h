@@ -153,6 +153,14 @@ struct summary_row {
 	uint64_t value;
 };
 
+/* What failed, and the driver's last errors before it. */
+struct summary_failure {
+	size_t process;
+	char *what;
+	char **errors;
+	size_t error_count;
+};
+
 /* What the processes of one recording share. */
 struct summary_capture {
 	uint64_t begin_ns; /* these four tell captures apart */
@@ -194,6 +202,8 @@ struct summary {
 	uint64_t lost_total, overwritten;
 	struct summary_capture *captures;
 	size_t capture_count;
+	struct summary_failure *failures;
+	size_t failure_count;
 	char **blind;
 	size_t blind_count;
 	bool is_virtual, is_simulated;

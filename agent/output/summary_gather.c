@@ -352,6 +352,13 @@ void summary_free(struct summary *s)
 	free_rows(s->lost, s->lost_count);
 	free_rows(s->noted, s->noted_count);
 	free(s->captures);
+	for (size_t i = 0; i < s->failure_count; i++) {
+		free(s->failures[i].what);
+		for (size_t k = 0; k < s->failures[i].error_count; k++)
+			free(s->failures[i].errors[k]);
+		free(s->failures[i].errors);
+	}
+	free(s->failures);
 	for (size_t i = 0; i < s->blind_count; i++)
 		free(s->blind[i]);
 	free(s->blind);

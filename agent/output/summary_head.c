@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/output/printable.h"
 #include "agent/output/report.h"
 #include "agent/output/summary_text.h"
+#include "runtime/base/printable.h"
 #include "runtime/record/ledger.h"
 
 /* "1.234 ms": three places and the largest unit below which it is not less than 1. */
@@ -175,9 +175,23 @@ static void print_window(FILE *f, const struct summary *s)
 	}
 }
 
+static void print_failures(FILE *f, const struct summary *s)
+{
+	for (size_t i = 0; i < s->failure_count; i++) {
+		const struct summary_failure *of = &s->failures[i];
+
+		report_failed(f, of->what);
+		for (size_t k = 0; k < of->error_count; k++)
+			report_driver_error(f, of->errors[k]);
+		if (!of->error_count)
+			report_driver_error(f, NULL);
+	}
+}
+
 void summary_print_head(FILE *f, const struct summary *s)
 {
 	print_extent(f, s);
+	print_failures(f, s);
 	print_cuts(f, s);
 	print_losses(f, s);
 	summary_print_notes(f, s);

@@ -184,6 +184,27 @@ static int add_blind(struct summary *s, const char *line)
 	return s->blind[s->blind_count++] ? 0 : -ENOMEM;
 }
 
+static int add_failure(struct summary *s, size_t process, const Ntff__NtraceFailure *from)
+{
+	struct summary_failure *f;
+	int rc = summary_grow(&s->failures, s->failure_count, sizeof(*s->failures));
+
+	if (rc < 0)
+		return rc;
+	f = &s->failures[s->failure_count++];
+	*f = (struct summary_failure){.process = process,
+		.what = strdup(from->what),
+		.errors = calloc(from->n_driver_errors + 1, sizeof(*f->errors))};
+	if (!f->what || !f->errors)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->n_driver_errors; i++) {
+		f->errors[f->error_count] = strdup(from->driver_errors[i]);
+		if (!f->errors[f->error_count++])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int summary_take_info(struct summary *s, size_t process, const Ntff__NtraceInfo *info)
 {
 	struct summary_process *p = &s->processes[process];
@@ -214,5 +235,7 @@ int summary_take_info(struct summary *s, size_t process, const Ntff__NtraceInfo 
 		rc = take_row(s, info->ledger[i], known);
 	for (size_t i = 0; rc == 0 && i < info->n_blind; i++)
 		rc = add_blind(s, info->blind[i]);
+	for (size_t i = 0; rc == 0 && i < info->n_failures; i++)
+		rc = add_failure(s, process, info->failures[i]);
 	return rc;
 }

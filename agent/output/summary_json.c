@@ -86,6 +86,23 @@ static void print_cuts(struct json_out *j, const struct summary *s)
 	jout_end(j, ']');
 }
 
+static void print_failures(struct json_out *j, const struct summary *s)
+{
+	begin(j, "failures", '[');
+	for (size_t i = 0; i < s->failure_count; i++) {
+		const struct summary_failure *f = &s->failures[i];
+
+		jout_begin(j, '{');
+		jout_key_text(j, "what", f->what);
+		begin(j, "driver_errors", '[');
+		for (size_t k = 0; k < f->error_count; k++)
+			jout_string(j, f->errors[k], strlen(f->errors[k]));
+		jout_end(j, ']');
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
 static void print_losses(struct json_out *j, const struct summary *s)
 {
 	jout_key_unsigned(j, "lost_total", s->lost_total);
@@ -95,6 +112,7 @@ static void print_losses(struct json_out *j, const struct summary *s)
 	jout_key_unsigned(j, "overwritten", s->overwritten);
 	print_damage(j, s);
 	print_cuts(j, s);
+	print_failures(j, s);
 	begin(j, "blind", '[');
 	for (size_t i = 0; i < s->blind_count; i++)
 		jout_string(j, s->blind[i], strlen(s->blind[i]));

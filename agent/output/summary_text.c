@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/output/printable.h"
 #include "agent/output/summary_text.h"
+#include "runtime/base/printable.h"
 
 static void cell(FILE *f, uint64_t ns)
 {

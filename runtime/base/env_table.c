@@ -422,6 +422,11 @@ static const char *stem(const char *name, size_t len)
 	return NULL;
 }
 
+bool env_is_ours(const char *text)
+{
+	return stem(text, strcspn(text, "=")) != NULL;
+}
+
 const struct env_row *env_meant(const char *name, size_t len)
 {
 	const char *own = stem(name, len);

@@ -99,6 +99,9 @@ int64_t env_number(enum env_id id, const char *text);
 const char *env_allowed(const struct env_row *row, char *buf, size_t size);
 #define ENV_ALLOWED_BYTES 160u
 
+/* Is the name of a "NAME=VALUE" one of NEURON_* or NTRACE_*?  These are shown to who helps, no others. */
+bool env_is_ours(const char *text);
+
 /* The variable that a NEURON_* or NTRACE_* name outside the table was probably meant to be: at most two
  * letters are wrong, missing, too many or exchanged (one in a short name), or only the prefix is another.  NULL:
  * none is near, the name is in the table, or it is nobody's. */

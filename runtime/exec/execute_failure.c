@@ -5,29 +5,11 @@
  */
 #include <stdio.h>
 
+#include "runtime/base/status_name.h"
 #include "runtime/exec/execute_run.h"
 #include "runtime/log/log.h"
 
 #define TAG "NMGR"
-
-/* The statuses that cores report. */
-static const struct {
-	NRT_STATUS status;
-	const char *name;
-} statuses[] = {
-	{NRT_EXEC_BAD_INPUT, "NRT_EXEC_BAD_INPUT"}, /* a program that is wrong */
-#define FAULT(id, number, name, status, ends, record) {status, #status},
-#include "runtime/vdev/faults.def"
-#undef FAULT
-};
-
-static const char *status_name(NRT_STATUS status)
-{
-	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
-		if (statuses[i].status == status)
-			return statuses[i].name;
-	return "status";
-}
 
 /* The core that speaks for the execution: one with its status, of those one that has told a fault. */
 static const struct core_run *speaker(const struct execution *e, NRT_STATUS status)

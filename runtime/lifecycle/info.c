@@ -7,6 +7,7 @@
  */
 #include "runtime/lifecycle/runtime.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,9 @@
 #define TAG "NRT"
 #define VERSION_MIN_SIZE 160u /* up to the git hash */
 #define VERSION_HASH_SIZE 200u
+
+static_assert(VERSION_MIN_SIZE + sizeof(VERSION_BUILD) <= VERSION_HASH_SIZE + 1,
+	"the shortest place for a hash holds it with its end");
 
 /* Cores this process has, 0 outside of nrt_init and nrt_close.  Survives a fork. */
 static _Atomic uint32_t visible_cores;
@@ -34,7 +38,8 @@ NRT_STATUS nrt_get_version(nrt_version_t *ver, size_t size)
 	nrt_version_t v = {.rt_major = VERSION_MAJOR,
 		.rt_minor = VERSION_MINOR,
 		.rt_patch = VERSION_PATCH,
-		.rt_maintenance = VERSION_MAINTENANCE};
+		.rt_maintenance = VERSION_MAINTENANCE,
+		.git_hash = VERSION_BUILD};
 
 	if (!ver)
 		return runtime_no_place(__func__);

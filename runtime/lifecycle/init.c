@@ -20,6 +20,7 @@
 #include "runtime/exec/ring_memory.h"
 #include "runtime/exec/schedule.h"
 #include "runtime/lifecycle/info.h"
+#include "runtime/lifecycle/infodump.h"
 #include "runtime/lifecycle/version.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/collector.h"
@@ -332,6 +333,8 @@ NRT_STATUS init_run(const struct init_caller *caller, struct runtime *ret,
 		return NRT_SUCCESS;
 	log_write(LOG_LEVEL_ERROR, TAG, "nrt_init", "Failure: status %u in nrt_init(), step '%s'",
 		(unsigned)status, steps[n - 1].name);
+	infodump(LOG_LEVEL_ERROR, -1, status, "nrt_init", ret->devices);
+	trace_service_failed((uint32_t)status);
 	/* What a step that failed has left half-made is its undo's, too. */
 	while (n-- > 0)
 		if (steps[n].undo)

@@ -7,6 +7,7 @@
 #include "runtime/lifecycle/runtime.h"
 
 #include "runtime/base/last_thread.h"
+#include "runtime/lifecycle/infodump.h"
 #include "runtime/lifecycle/init.h"
 #include "runtime/log/log.h"
 #include "runtime/profile/inspect.h"
@@ -73,6 +74,7 @@ static NRT_STATUS init_alone(const struct init_caller *caller)
 	recorded_open(&runtime);
 	inspect_init();
 	state_set(STATE_INIT);
+	infodump(LOG_LEVEL_INFO, -1, NRT_SUCCESS, "nrt_init", runtime.devices);
 	return NRT_SUCCESS;
 }
 

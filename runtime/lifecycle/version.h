@@ -16,5 +16,7 @@
 	VERSION_WORD_(a) "." VERSION_WORD_(b) "." VERSION_WORD_(c) "." VERSION_WORD_(d)
 /* "2.31.24.0" */
 #define VERSION_TEXT VERSION_JOIN_(VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH, VERSION_MAINTENANCE)
+/* What this build is: where the vendor's library has the hash of its commit.  It cannot be taken for one. */
+#define VERSION_BUILD "ntrace-" NTRACE_VERSION
 
 #endif

@@ -230,6 +230,8 @@ static int take_record(
 	process = process_of(in->processes, e->tgid);
 	if (process < 0)
 		return (int)process;
+	if (done)
+		failures_note(&in->processes->list[process].failures, e);
 	rc = done ? take_call(in, s, e, args, (uint32_t)process)
 		  : take_announcement(in, s, e, args, (uint32_t)process);
 	in->processes->list[process].read++;

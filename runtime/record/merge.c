@@ -156,6 +156,22 @@ static int take_process(struct merger *m, const struct rec_frame *f, const uint8
 	return rc;
 }
 
+/* One whose nrt_init failed is there, too: it may have come no further than to that. */
+static int take_failure(struct merger *m, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct rec_failure failure;
+	int64_t process;
+
+	if (f->size < sizeof(failure))
+		return session_invalid(&m->session);
+	memcpy(&failure, payload, sizeof(failure));
+	process = process_of(&m->processes, failure.pid);
+	if (process < 0)
+		return (int)process;
+	failures_init(&m->processes.list[process].failures, &failure, f->time_ns);
+	return 0;
+}
+
 static int take_frame(struct merger *m, const struct rec_frame *f, const uint8_t *payload)
 {
 	int rc;
@@ -177,6 +193,8 @@ static int take_frame(struct merger *m, const struct rec_frame *f, const uint8_t
 			&m->session, f, payload, ingest_reach(&m->ingest, f->source));
 	case REC_PROCESS:
 		return take_process(m, f, payload);
+	case REC_FAILURE:
+		return take_failure(m, f, payload);
 	default:
 		return session_frame(&m->session, f, payload);
 	}
@@ -275,6 +293,22 @@ static int end_processes(struct merger *m)
 			rc = end_process(m, &p->list[i]);
 	}
 	return rc;
+}
+
+static int fill_failures(struct merger *m)
+{
+	struct merge_result *r = m->ret;
+
+	r->failures = calloc(m->processes.count * FAILURES_TEXTS + 1, sizeof(*r->failures));
+	if (!r->failures)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->processes.count; i++) {
+		const struct process *p = &m->processes.list[i];
+
+		r->failure_count += failures_tell(&p->failures, p->pid, session_end(&m->session),
+			m->session.end_ns, &r->failures[r->failure_count]);
+	}
+	return 0;
 }
 
 static void fill_result(struct merger *m)
@@ -397,6 +431,8 @@ static int merge_all(const struct merge_frames *frames, struct rec_reader *reade
 	if (rc == 0)
 		rc = end_processes(&m);
 	if (rc == 0)
+		rc = fill_failures(&m);
+	if (rc == 0)
 		fill_result(&m);
 	if (rc == -ECANCELED)
 		output_fail(&m.output, rc, "interrupted");
@@ -454,5 +490,6 @@ void merge_result_free(struct merge_result *r)
 	for (uint32_t i = 0; i < r->output_count; i++)
 		free(r->outputs[i].dir);
 	free(r->outputs);
+	free(r->failures);
 	memset(r, 0, sizeof(*r));
 }

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/record/failures.h"
 #include "runtime/record/recording.h"
 
 enum merge_kernel_events {
@@ -100,6 +101,8 @@ struct merge_result {
 	uint64_t samples_spilled; /* bytes of samples that waited in files */
 	char blind[12][160];	  /* what the active hooks could not see, one line each */
 	uint32_t blind_count;
+	struct failures_text *failures; /* what went wrong, in the order of pids */
+	uint32_t failure_count;
 };
 
 /*

@@ -33,6 +33,9 @@ struct parts {
 	Ntff__NtraceSession session;
 	Ntff__NtraceOff *offs;
 	Ntff__NtraceOff **off_list;
+	struct failures_text texts[FAILURES_TEXTS];
+	char *error_list[FAILURES_TEXTS][FAILURES_ERRORS];
+	Ntff__NtraceFailure failures[FAILURES_TEXTS], *failure_list[FAILURES_TEXTS];
 	char lines[BLIND_LINES][BLIND_BYTES];
 	char *line_list[BLIND_LINES];
 };
@@ -303,6 +306,24 @@ static void add_blind(
 	m->blind = p->line_list;
 }
 
+static void add_failures(Ntff__NtraceInfo *m, struct parts *p, const struct session *s,
+	const struct process *process)
+{
+	m->n_failures = failures_tell(
+		&process->failures, process->pid, session_end(s), s->end_ns, p->texts);
+	for (size_t i = 0; i < m->n_failures; i++) {
+		Ntff__NtraceFailure *to = p->failure_list[i] = &p->failures[i];
+
+		ntff__ntrace_failure__init(to);
+		to->what = p->texts[i].what;
+		to->n_driver_errors = p->texts[i].error_count;
+		to->driver_errors = p->error_list[i];
+		for (size_t k = 0; k < to->n_driver_errors; k++)
+			to->driver_errors[k] = p->texts[i].errors[k];
+	}
+	m->failures = p->failure_list;
+}
+
 /* Whether the recording is all that there was. */
 static void add_state(Ntff__NtraceInfo *m, struct parts *p, const struct session *l)
 {
@@ -385,6 +406,7 @@ int out_trace_info(const struct session *s, const struct process *process,
 	add_header(&m, s);
 	add_state(&m, &p, s);
 	add_blind(&m, &p, s, process->device_runs - process->device.runs);
+	add_failures(&m, &p, s, process);
 	rc = add_files(&m, &p, s, profiles, profile_count);
 	if (rc == 0)
 		rc = add_session(&m, &p, s);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "proto/event_codec.h"
+#include "runtime/record/failures.h"
 #include "runtime/record/item.h"
 #include "runtime/record/map64.h"
 
@@ -39,8 +40,9 @@ struct process {
 	uint64_t first_seen, last_seen; /* times of the oldest and the newest record; 0: none */
 	size_t next_step;		/* clock step that is still to be written */
 	size_t next_module;		/* the same of the driver's comings and goings */
-	struct pb_buf buf;		/* encoded, not yet in the file */
-	struct file_set *files;		/* NULL until there is something to write */
+	struct process_failures failures;
+	struct pb_buf buf;	/* encoded, not yet in the file */
+	struct file_set *files; /* NULL until there is something to write */
 };
 
 struct processes {

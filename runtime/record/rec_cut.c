@@ -604,6 +604,16 @@ static int cut_whole(struct cutter *c, const struct rec_frame *f, const uint8_t 
 	return copy(c, f, payload, f->size);
 }
 
+static int cut_failure(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct rec_failure failure;
+
+	if (f->size < sizeof(failure))
+		return 0;
+	memcpy(&failure, payload, sizeof(failure));
+	return pid_wanted(c, failure.pid) ? copy(c, f, payload, f->size) : 0;
+}
+
 /* A profile cannot be cut; whole, it would be of more than was asked for. */
 static int cut_profile(struct cutter *c, const struct rec_frame *f, const uint8_t *payload)
 {
@@ -647,6 +657,7 @@ static int (*const cutters[])(struct cutter *, const struct rec_frame *, const u
 	[REC_THREAD] = cut_of_pid,
 	[REC_DEVICE_PROFILE] = cut_profile,
 	[REC_MODULE] = cut_whole,
+	[REC_FAILURE] = cut_failure,
 	[REC_FILE] = NULL, /* it lies where the session was, and is whole */
 };
 

@@ -62,6 +62,7 @@ enum rec_type {
 	REC_FILE = 16,		 /* struct rec_file, then its name */
 	REC_DRIVER = 17,	 /* struct nev_dma records, back to back (bpf/neuron_event.h) */
 	REC_MODULE = 18,	 /* struct rec_module, then rec_module_step rows (modules.h) */
+	REC_FAILURE = 19,	 /* struct rec_failure: the nrt_init of a process failed then */
 	REC_TYPES_END,
 };
 
@@ -104,6 +105,13 @@ struct rec_file {
 #define REC_FILE_LOST "lost"
 /* There is none: it could not be written.  The name is what it would have had, or says of which core. */
 #define REC_FILE_UNWRITTEN "unwritten"
+
+/* Behind all that the hooks saw of the process until then. */
+struct rec_failure {
+	uint32_t pid;	 /* initial pid namespace */
+	uint32_t status; /* NRT_STATUS */
+	char comm[16];
+};
 
 #define REC_DEVICE_PROFILE_NONE UINT32_MAX /* the process was profiled and has left no file */
 
@@ -185,6 +193,7 @@ static_assert(sizeof(struct rec_frame) == 24, "rec_frame");
 static_assert(sizeof(struct rec_thread) == 16, "rec_thread");
 static_assert(sizeof(struct rec_device_profile) == 24, "rec_device_profile");
 static_assert(sizeof(struct rec_file) == 24, "rec_file");
+static_assert(sizeof(struct rec_failure) == 24, "rec_failure");
 
 enum rec_counter_id {
 	REC_COUNTER_NONE,

@@ -434,6 +434,7 @@ static int take_end(struct session *s, const struct rec_frame *f, const uint8_t 
 	if (f->size < sizeof(s->end))
 		return session_invalid(s);
 	memcpy(&s->end, payload, sizeof(s->end));
+	s->end_ns = f->time_ns;
 	s->has_end = true;
 	s->ended = rec_end_in_order(&s->end);
 	return 0;

@@ -126,7 +126,8 @@ struct session {
 	uint64_t unnamed; /* runtimes with records of which the REC_PROCESS is lost */
 	uint64_t seed; /* of all tables with keys from the recording; set before the first frame */
 	bool has_header, is_virtual, is_simulated, has_runtime;
-	struct rec_end end;  /* when has_end */
+	struct rec_end end; /* when has_end */
+	uint64_t end_ns;
 	bool has_end, ended; /* ended: in order */
 	struct rec_damage damage;
 	struct session_profiles profiles;
@@ -155,6 +156,11 @@ uint32_t session_settle(struct session *s, uint16_t source);
 static inline const struct rec_session *session_own(const struct session *s)
 {
 	return s->header.info.session;
+}
+/* How the recorder stopped; NULL: nobody says. */
+static inline const struct rec_end *session_end(const struct session *s)
+{
+	return s->has_end ? &s->end : NULL;
 }
 /* Is there a file of this type among those that the recording names? */
 bool session_has_file(const struct session *s, const char *type);

@@ -194,27 +194,37 @@ static int obey(int kind, const struct announce_msg *msg)
 	}
 }
 
-/* Waits for the answer to the hello. */
-static int await_answer(int sock, uint64_t end)
+/* Waits until there is something to receive.  0, -ETIMEDOUT, -errno. */
+static int await_word(int sock, uint64_t end)
 {
 	for (;;) {
 		struct pollfd p = {.fd = sock, .events = POLLIN};
 		uint64_t now = clock_boot().ns;
-		struct announce_msg msg;
 		int n;
 
 		if (now >= end)
 			return -ETIMEDOUT;
 		n = poll(&p, 1, (int)((end - now) / 1000000ull) + 1);
+		if (n > 0)
+			return 0;
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		if (n > 0) {
-			int kind = receive(sock, &msg);
-
-			if (kind != -EAGAIN && kind != -EINTR)
-				return obey(kind, &msg);
-		}
 	}
+}
+
+/* Waits for the answer to the hello. */
+static int await_answer(int sock, uint64_t end)
+{
+	struct announce_msg msg;
+	int rc;
+
+	while ((rc = await_word(sock, end)) == 0) {
+		int kind = receive(sock, &msg);
+
+		if (kind != -EAGAIN && kind != -EINTR)
+			return obey(kind, &msg);
+	}
+	return rc;
 }
 
 /* Connects, says hello, waits, all within ANNOUNCE_TIMEOUT_MS.  The result of trace_service_start. */
@@ -239,6 +249,22 @@ static int announce(const char *name, uint32_t flags)
 	if (rc <= 0)
 		kept_fd_close(&service.sock);
 	return rc;
+}
+
+/* A connection that is there already is of another nrt_init, and stays. */
+void trace_service_failed(uint32_t status)
+{
+	const struct announce_msg msg = {
+		.magic = ANNOUNCE_MAGIC, .kind = ANNOUNCE_FAILED, .flags = status};
+	uint64_t end = clock_boot().ns + ANNOUNCE_TIMEOUT_MS * 1000000ull;
+	const char *name = getenv(ANNOUNCE_ENV);
+	int fd = name && *name ? connect_to(name, end) : -1;
+	struct kept_fd sock = {.fd = -1};
+
+	if (fd >= 0 && kept_fd_adopt(&sock, fd) == 0 && check_peer(sock.fd) == 0 &&
+		send(sock.fd, &msg, sizeof(msg), MSG_NOSIGNAL) == (ssize_t)sizeof(msg))
+		(void)await_word(sock.fd, end);
+	kept_fd_close(&sock);
 }
 
 /* ---- the thread --------------------------------------------------------------------------- */

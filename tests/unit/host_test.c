@@ -2,7 +2,7 @@
 /*
  * host_test.c - names of devices, and the identity of the machine from a made-up /sys.
  */
-#include "agent/collect/host.h"
+#include "runtime/base/host.h"
 
 #include <string.h>
 #include <sys/stat.h>

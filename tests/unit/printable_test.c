@@ -3,7 +3,7 @@
  * printable_test.c - no text from a file makes a terminal do anything but show it.
  */
 #include "agent/output/dump.h"
-#include "agent/output/printable.h"
+#include "runtime/base/printable.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/foreign_fixture.h"
 

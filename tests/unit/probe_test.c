@@ -73,7 +73,7 @@ TEST("probe: a bare machine lacks everything, and each row says what follows", "
 
 	REQUIRE(machine_make(&m));
 	n = probe(&m, rows);
-	CHECK_EQ(n, 11);
+	CHECK_EQ(n, 13);
 	for (int i = 0; i < n; i++) {
 		test_info("row %s", rows[i].name);
 		CHECK(rows[i].detail[0] != '\0' && !strchr(rows[i].detail, '\n'));

@@ -41,9 +41,9 @@ static int sink_threads(
 }
 
 /* A row for struct runtimes_sink. */
-#define RECORDS_SINK(on_records, ctx)                                                   \
-	{                                                                               \
-		sink_wants_none, sink_process, on_records, sink_name, sink_threads, ctx \
+#define RECORDS_SINK(on_records, ctx)                                                         \
+	{                                                                                     \
+		sink_wants_none, sink_process, on_records, sink_name, sink_threads, NULL, ctx \
 	}
 
 #endif

@@ -33,6 +33,8 @@ struct seen {
 	bool foreign; /* it was said to be in another pid namespace */
 	unsigned thread_count;
 	struct rec_thread threads[8]; /* the last ones */
+	unsigned failures;
+	struct rec_failure failure; /* the last one */
 };
 
 static bool wants(void *ctx, pid_t pid)
@@ -80,6 +82,13 @@ static int on_threads(
 	return 0;
 }
 
+static int on_failure(void *ctx, const struct rec_failure *failure)
+{
+	((struct seen *)ctx)->failures++;
+	((struct seen *)ctx)->failure = *failure;
+	return 0;
+}
+
 static struct runtimes *open_runtimes(struct seen *seen)
 {
 	struct runtimes_sink sink = {.wants = wants,
@@ -87,6 +96,7 @@ static struct runtimes *open_runtimes(struct seen *seen)
 		.on_records = on_records,
 		.on_name = on_name,
 		.on_threads = on_threads,
+		.on_failure = on_failure,
 		.ctx = seen};
 	struct runtimes *r = NULL;
 
@@ -231,6 +241,48 @@ TEST("runtimes: a process that is not wanted, and a file that is none, are refus
 	runtimes_close(r);
 	fake_close(&f);
 	fake_close(&broken);
+}
+
+/* A runtime says that its nrt_init failed; its end of the connection. */
+static int say_failed(const struct runtimes *r, uint32_t status)
+{
+	const struct announce_msg m = {
+		.magic = ANNOUNCE_MAGIC, .kind = ANNOUNCE_FAILED, .flags = status};
+	int fd = connect_to(r);
+
+	CHECK(fd >= 0 && send(fd, &m, sizeof(m), MSG_NOSIGNAL) == (ssize_t)sizeof(m));
+	return fd;
+}
+
+TEST("runtimes: an nrt_init that failed is heard, also when its process has closed the connection",
+	"[agent]")
+{
+	struct seen seen = {.wanted = true};
+	struct runtimes *r = open_runtimes(&seen);
+	char comm[16] = "", byte;
+	int fd;
+
+	REQUIRE(r);
+	fd = say_failed(r, 6);
+	serve(r);
+	CHECK_EQ(seen.failures, 1);
+	CHECK_EQ(seen.failure.pid, (uint32_t)getpid());
+	CHECK_EQ(seen.failure.status, 6);
+	CHECK_EQ(file_read_line("/proc/self/comm", comm, sizeof(comm)), 0);
+	CHECK(strncmp(seen.failure.comm, comm, sizeof(comm)) == 0);
+	CHECK_EQ(recv(fd, &byte, 1, MSG_DONTWAIT), 0); /* it need not wait any longer */
+	close(fd);
+	close(say_failed(r, 2));
+	serve(r);
+	CHECK_EQ(seen.failures, 2);
+	CHECK_EQ(seen.failure.status, 2);
+	/* Nobody was refused, and of a process that is not wanted nothing is heard. */
+	seen.wanted = false;
+	close(say_failed(r, 2));
+	serve(r);
+	CHECK_EQ(seen.failures, 2);
+	CHECK_EQ(runtimes_refused(r), 0);
+	runtimes_close(r);
 }
 
 /* A process that is the agent of this file until it is killed. */

@@ -24,7 +24,7 @@ typedef struct nrt_version {
 	uint64_t rt_patch;
 	uint64_t rt_maintenance;
 	char rt_detail[RT_VERSION_DETAIL_LEN]; /* text, NUL-terminated */
-	char git_hash[GIT_HASH_LEN];	       /* text, may be empty */
+	char git_hash[GIT_HASH_LEN];	       /* text: which build, "ntrace-" and its version */
 } nrt_version_t;
 
 /*

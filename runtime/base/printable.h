@@ -7,8 +7,8 @@
  * the direction of text, and bytes that are not UTF-8 are shown as \xNN or \uNNNN instead, line end and
  * tab as \n and \t.  JSON has its own escapes and needs none of this.
  */
-#ifndef NTRACE_OUTPUT_PRINTABLE_H
-#define NTRACE_OUTPUT_PRINTABLE_H
+#ifndef NTRACE_BASE_PRINTABLE_H
+#define NTRACE_BASE_PRINTABLE_H
 
 #include <stddef.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * printable.c - see printable.h; one character at a time.
  */
-#include "agent/output/printable.h"
+#include "runtime/base/printable.h"
 
 #include <stdbool.h>
 #include <stdint.h>
