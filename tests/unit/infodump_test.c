@@ -319,7 +319,7 @@ static int long_name(void *arg)
 	struct bundle b;
 
 	clearenv();
-	memset(name, 'X', sizeof(name));
+	memset(name, 'L', sizeof(name));
 	memcpy(name, "NEURON_", 7);
 	name[sizeof(name) - 1] = '\0';
 	setenv(name, "1", 1);
@@ -327,7 +327,7 @@ static int long_name(void *arg)
 	infodump(LOG_LEVEL_ERROR, -1, NRT_TIMEOUT, "a_call", NULL);
 	WANT(bundle_read(&b, arg, "ERROR") == 0);
 	free(b.text);
-	WANT(said(arg, "XXX...=1\n"));
+	WANT(said(arg, "LLL...=1\n"));
 	return 0;
 }
 
