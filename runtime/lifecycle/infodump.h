@@ -4,7 +4,7 @@
  *
  * A process writes it at most once per severity, and only when the severity has become worse: as INFO when nrt_init
  * has succeeded, as ERROR with the first nrt_init that fails.  Lines and order are libnrt 2.31's (docs/conformance.md
- * has what differs).  Any thread; takes no lock, so the child of a fork may write it too.  Reads uname, /sys and the
+ * has what differs).  Any thread; takes no lock of its own, so the child of a fork may write it too.  Reads uname, /sys and the
  * environment, never the network.
  */
 #ifndef NTRACE_LIFECYCLE_INFODUMP_H

@@ -90,7 +90,7 @@ static NRT_STATUS make_directory(struct begin *b)
 	const struct inspect_dir_wish wish = {
 		.base = b->config->output_dir,
 		.layout = (enum inspect_layout)runtime_get()->output_layout,
-		.instance_id = b->facts.instance_id,
+		.instance_id = b->facts.host.instance_id,
 		.time_ns = b->s->begin_ns,
 		.on_fail = b->s->failures_only,
 	};

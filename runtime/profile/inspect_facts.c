@@ -4,7 +4,6 @@
  */
 #include "runtime/profile/inspect_facts.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,16 +144,14 @@ static void fill_machine(const struct device_system *s, struct inspect_facts *f)
 {
 	struct inspect_info *i = &f->info;
 
-	(void)snprintf(f->driver, sizeof(f->driver), "%" PRIu32 ".%" PRIu32, s->driver.major,
-		s->driver.minor);
-	instance_read_id(s->is_virtual ? s->root : NULL, NULL, f->instance_id);
+	host_read(&f->host, s->is_virtual ? s->root : NULL, NULL);
 	for (uint32_t d = 0; d < s->device_count; d++)
 		f->devices[d] = (struct rec_device){s->devices[d].index, s->is_virtual};
 	i->arch = s->arch;
 	i->logical_cores = device_logical_count(s);
 	i->logical_nc_size = s->lnc_size;
-	i->instance_id = f->instance_id;
-	i->driver = s->topology.simulated ? NULL : f->driver;
+	i->instance_id = f->host.instance_id;
+	i->driver = s->topology.simulated || !f->host.driver[0] ? NULL : f->host.driver;
 	i->devices = f->devices;
 	i->device_count = s->device_count;
 	i->is_virtual = s->topology.simulated ? REC_SIMULATED : s->is_virtual;

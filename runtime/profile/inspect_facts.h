@@ -6,7 +6,7 @@
 #ifndef NTRACE_PROFILE_INSPECT_FACTS_H
 #define NTRACE_PROFILE_INSPECT_FACTS_H
 
-#include "runtime/base/instance.h"
+#include "runtime/base/host.h"
 #include "runtime/lifecycle/runtime.h"
 #include "runtime/profile/inspect_config.h"
 #include "runtime/profile/inspect_dir.h"
@@ -20,8 +20,7 @@ struct inspect_facts {
 	struct rec_session_off off[INSPECT_FACTS_OFF];
 	struct rec_device *devices;
 	char **environment;
-	char instance_id[INSTANCE_ID_BYTES];
-	char driver[24];
+	struct host host;
 	char layout[INSPECT_LAYOUT_BYTES];
 };
 

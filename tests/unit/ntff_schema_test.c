@@ -123,7 +123,7 @@ static const struct {
 } messages[] = {
 	{&ntff__ntff_info__descriptor, 20, 13, 11,
 		"2 are known by type alone, 5 not at all; 10 of those here have numbers of ours"},
-	{&ntff__ntrace_info__descriptor, 18, 8, 24,
+	{&ntff__ntrace_info__descriptor, 18, 8, 25,
 		"3 are messages without a name, 7 not known at all; no number is known"},
 	{&ntff__version_info__descriptor, UNKNOWN, 0, 5, "no member is known"},
 	{&ntff__execution_info__descriptor, UNKNOWN, 0, 11, "no member is known"},
@@ -221,6 +221,7 @@ static const struct {
 	{"ntrace_info", "end"},
 	{"ntrace_info", "simulated"},
 	{"ntrace_info", "attached"},
+	{"ntrace_info", "failures"},
 	{"ntrace_info", "session"},
 };
 
