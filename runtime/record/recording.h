@@ -62,7 +62,7 @@ enum rec_type {
 	REC_FILE = 16,		 /* struct rec_file, then its name */
 	REC_DRIVER = 17,	 /* struct nev_dma records, back to back (bpf/neuron_event.h) */
 	REC_MODULE = 18,	 /* struct rec_module, then rec_module_step rows (modules.h) */
-	REC_FAILURE = 19,	 /* struct rec_failure: the nrt_init of a process failed then */
+	REC_FAILURE = 20,	 /* struct rec_failure: the nrt_init of a process failed then */
 	REC_TYPES_END,
 };
 
