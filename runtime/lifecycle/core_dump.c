@@ -98,9 +98,18 @@ static bool may_dump(const struct core_dump_of *what, bool *ret_last)
 	return may;
 }
 
+/* By default only with real devices: the helper knows nothing of virtual ones, and would look at those that have their
+ * numbers. */
+static bool is_asked_for(void)
+{
+	return getenv(env_row(ENV_ID_NEURON_RT_LOCAL_CORE_DUMP_DIRECTORY)->name) ||
+	       getenv(env_row(ENV_ID_NEURON_RT_S3_CORE_DUMP_PREFIX)->name);
+}
+
 static bool is_open(const struct runtime *r)
 {
-	return (r->local_dump_dir[0] || r->s3_dump_prefix[0]) &&
+	return (!r->devices->is_virtual || is_asked_for()) &&
+	       (r->local_dump_dir[0] || r->s3_dump_prefix[0]) &&
 	       access(NEURON_DUMP_PATH, X_OK) == 0;
 }
 

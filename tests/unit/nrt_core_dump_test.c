@@ -193,6 +193,18 @@ static int to_neither(void *arg)
 
 DUMP_TEST("core dump: with both variables empty the helper is not run", to_neither)
 
+static int by_default(void *arg)
+{
+	unsetenv(LOCAL);
+	unsetenv(S3);
+	WANT(failing(arg, NULL, NULL) == 0);
+	WANT(dump_runs(arg, "") == 0);
+	return 0;
+}
+
+DUMP_TEST(
+	"core dump: with a virtual device the helper is run only when a place is named", by_default)
+
 static int by_number(void *arg)
 {
 	struct scratch_path dir = dump_place(arg, "dumps/%l");
