@@ -21,7 +21,7 @@
 
 #define EXECUTIONS 100
 #define PAUSE_US 5000
-#define NAPS "40" /* of 10 ms: a recording is on the disk after 10, the rest is for a busy machine */
+#define NAPS "40" /* of 10 ms: a recording is on the disk after 10, on a busy machine later */
 
 enum left {
 	FILES,	 /* the files, with everything */
