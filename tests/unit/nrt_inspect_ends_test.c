@@ -5,7 +5,7 @@
  *
  * Each row runs the workload inspect_ends.  What it left is made whole with `ntrace salvage` where
  * its files are not there, and is compared with what the program told of itself.  Before its end the
- * program rests for somewhat more than 100 ms: of a session that was killed all must be there that
+ * program rests for more than 100 ms: of a session that was killed all must be there that
  * was done before, and its recording shows that nothing waited for longer (inspect_prompt.h).
  * Signals come where files can be made, not in the middle of malloc: other moments are the matter of
  * nrt_inspect_storm_test.c.
@@ -21,7 +21,7 @@
 
 #define EXECUTIONS 100
 #define PAUSE_US 5000
-#define NAPS "15" /* of 10 ms: a recording is on the disk after 10 */
+#define NAPS "40" /* of 10 ms: a recording is on the disk after 10, on a busy machine later */
 
 enum left {
 	FILES,	 /* the files, with everything */
