@@ -264,8 +264,11 @@ $(BUILD)/obj/tests/shim/bpf/programs/%.o: CPPFLAGS_ALL += -Itests/shim/bpf -D__b
 $(BUILD)/obj/tests/shim/bpf/programs/%.o: CFLAGS_ALL += -Wno-unknown-pragmas -Wno-missing-prototypes \
 	-Wno-conversion -Wno-unused-parameter -Wno-sign-compare -Wno-shadow $(if $(SANITIZE),-fno-sanitize=alignment)
 
-# Where the helper for core dumps lies.
+# Where the helper for core dumps lies.  The file changes with it.
 NEURON_DUMP ?= /opt/aws/neuron/bin/neuron-dump
+$(BUILD)/gen/neuron-dump: FORCE
+	$(Q)mkdir -p $(@D) && echo '$(NEURON_DUMP)' | cmp -s - $@ || echo '$(NEURON_DUMP)' >$@
+$(BUILD)/obj/runtime/lifecycle/core_dump.o: $(BUILD)/gen/neuron-dump
 $(BUILD)/obj/runtime/lifecycle/core_dump.o: CPPFLAGS_ALL += -DNEURON_DUMP_PATH='"$(NEURON_DUMP)"'
 
 $(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h tests/shim/watchdog.h

@@ -70,8 +70,8 @@ error_t recorder_parse(int key, char *arg, struct argp_state *state, struct reco
 	case RECORDER_HOOKS_OFF:
 		unknown = driver_hooks_unknown_family(arg, &length);
 		if (unknown)
-			argp_error(state, "--hooks-off: '%.*s' is no family of hooks", (int)length,
-				unknown);
+			argp_error(state, "--hooks-off: '%.*s' is none of " DRIVER_FAMILIES,
+				(int)length, unknown);
 		r->capture.hooks_off = arg;
 		return 0;
 	case RECORDER_RATE:

@@ -9,6 +9,11 @@
 #include "agent/collect/capture.h"
 #include "runtime/record/merge.h"
 
+/* The families of agent/collect/hooks.def. */
+#define DRIVER_FAMILIES                                                                 \
+	"ioctl, file, doorbell, owner, completion, transfer, memset, zerocopy, async, " \
+	"user-ring, queue"
+
 struct recorder {
 	const char *name;    /* of the command, for messages */
 	const char *nothing; /* what has not happened after an early failure: "run" */
@@ -42,7 +47,7 @@ enum {
 			"tracepoint or syscall",                                                   \
 			0},                                                                        \
 		{"hooks-off", RECORDER_HOOKS_OFF, "FAMILY[,FAMILY...]", 0,                         \
-			"Do not hook these inside of the driver; `ntrace check` lists them", 0},   \
+			"Do not hook these inside of the driver: " DRIVER_FAMILIES, 0},            \
 		{"rate", RECORDER_RATE, "CALLS", 0,                                                \
 			"Record at most so many driver calls of a process per second", 0},         \
 		{"hook-cost", RECORDER_HOOK_COST, 0, 0,                                            \

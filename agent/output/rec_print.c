@@ -12,6 +12,7 @@
 #include "agent/output/json_out.h"
 #include "agent/output/report.h"
 #include "agent/output/state.h"
+#include "runtime/base/status_name.h"
 
 static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_HEADER] = "header",
@@ -205,6 +206,19 @@ static void print_hook_cost(FILE *f, const struct rec_summary *s)
 	}
 }
 
+static void print_failures(FILE *f, const struct rec_summary *s)
+{
+	for (size_t i = 0; i < s->failure_count; i++) {
+		const struct rec_failure *p = &s->failures[i];
+		const char *name = status_name((int32_t)p->status);
+
+		fprintf(f, "failed      nrt_init of process %" PRIu32 " (", p->pid);
+		plain(f, p->comm, sizeof(p->comm));
+		fprintf(f, "): %s (%" PRId32 ")\n", name ? name : "unknown status",
+			(int32_t)p->status);
+	}
+}
+
 static void print_ledger(FILE *f, const struct rec_summary *s)
 {
 	fprintf(f, "ledger\n");
@@ -238,6 +252,7 @@ void rec_print_text(FILE *f, const struct rec_summary *s)
 	print_span(f, s);
 	print_sources(f, s);
 	print_profiles(f, s);
+	print_failures(f, s);
 	print_types(f, s);
 	print_ledger(f, s);
 	fprintf(f, "footer      %s\n",
@@ -430,6 +445,25 @@ static void json_hook_cost(struct json_out *j, const struct rec_summary *s)
 	jout_end(j, ']');
 }
 
+/* Left out where none failed. */
+static void json_failures(struct json_out *j, const struct rec_summary *s)
+{
+	if (!s->failure_count)
+		return;
+	jout_key(j, "failures");
+	jout_begin(j, '[');
+	for (size_t i = 0; i < s->failure_count; i++) {
+		const struct rec_failure *p = &s->failures[i];
+
+		jout_begin(j, '{');
+		jout_key_unsigned(j, "pid", p->pid);
+		key_string(j, "comm", p->comm, sizeof(p->comm));
+		jout_key_unsigned(j, "nrt_init", p->status);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
 static void json_ledger(struct json_out *j, const struct rec_summary *s)
 {
 	jout_key(j, "ledger");
@@ -447,6 +481,7 @@ static void json_ledger(struct json_out *j, const struct rec_summary *s)
 		jout_end(j, '}');
 	}
 	jout_end(j, ']');
+	json_failures(j, s);
 	json_hook_cost(j, s);
 	jout_key_unsigned(j, "seq_gaps", s->seq_gaps);
 	jout_key_unsigned(j, "open_spans", s->open_spans);

@@ -57,6 +57,7 @@ static struct {
 	pthread_mutex_t lock;
 	uint32_t count;
 	bool over; /* the helper had to be killed */
+	bool missing_said;
 	struct {
 		const char *location;
 		NRT_STATUS code;
@@ -67,7 +68,7 @@ void core_dump_begin(void)
 {
 	pthread_mutex_lock(&before.lock);
 	before.count = 0;
-	before.over = false;
+	before.over = before.missing_said = false;
 	pthread_mutex_unlock(&before.lock);
 }
 
@@ -106,11 +107,30 @@ static bool is_asked_for(void)
 	       getenv(env_row(ENV_ID_NEURON_RT_S3_CORE_DUMP_PREFIX)->name);
 }
 
+/* Who has named a place waits for something. */
+static void say_missing(int error)
+{
+	bool said;
+
+	pthread_mutex_lock(&before.lock);
+	said = before.missing_said;
+	before.missing_said = true;
+	pthread_mutex_unlock(&before.lock);
+	if (!said)
+		log_warn(TAG, "No core dumps: " NEURON_DUMP_PATH ": %s", strerror(error));
+}
+
 static bool is_open(const struct runtime *r)
 {
-	return (!r->devices->is_virtual || is_asked_for()) &&
-	       (r->local_dump_dir[0] || r->s3_dump_prefix[0]) &&
-	       access(NEURON_DUMP_PATH, X_OK) == 0;
+	bool asked = is_asked_for();
+
+	if ((r->devices->is_virtual && !asked) || !(r->local_dump_dir[0] || r->s3_dump_prefix[0]))
+		return false;
+	if (access(NEURON_DUMP_PATH, X_OK) == 0)
+		return true;
+	if (asked)
+		say_missing(errno);
+	return false;
 }
 
 /* ---- what the tokens stand for ------------------------------------------------------------ */
@@ -316,8 +336,11 @@ static void dump(const struct core_dump_of *what, const struct runtime *r)
 	_cleanup_free_ struct dump *d = calloc(1, sizeof(*d));
 	bool last;
 
-	if (!may_dump(what, &last))
+	if (!may_dump(what, &last)) {
+		log_debug(TAG, "No core dump: there have been enough of %s, status %d",
+			what->location, (int)what->code);
 		return;
+	}
 	if (!d) {
 		log_error(TAG, "No memory for a core dump");
 		return;
@@ -325,11 +348,12 @@ static void dump(const struct core_dump_of *what, const struct runtime *r)
 	d->what = what;
 	d->runtime = r;
 	d->until_ns = clock_boot().ns + r->dump_seconds * 1000000000ull;
+	find_variables(d);
 	log_info(TAG, "Core dump by " NEURON_DUMP_PATH ": %s, status %d", what->location,
 		(int)what->code);
-	find_variables(d);
 	if (dump_cores(d))
 		dump_errors(d);
+	log_info(TAG, "Core dump: %s%s%s", d->local_dir, d->s3_prefix[0] ? ", " : "", d->s3_prefix);
 	if (last)
 		log_error(TAG, "There have been %u core dumps; that was the last", CORE_DUMP_MOST);
 }

@@ -87,18 +87,19 @@ static void say_lost(int rc)
 	if (atomic_exchange(&said, true))
 		return;
 	log_line_say(&l, &self, NULL,
-		"Messages for syslog (%s) are lost, this one and later ones: %s", log_syslog_path(),
-		name ? name : "unknown error");
+		"Messages for syslog (%s) are lost, this one and later ones: %s; "
+		"NEURON_RT_LOG_LOCATION=CONSOLE shows them here",
+		log_syslog_path(), name ? name : "unknown error");
 	log_to_console(self.level, log_line_text(&l), l.len, false);
 }
 
 void log_send(unsigned places, enum log_level level, char *text, size_t len, bool block)
 {
-	size_t date = block ? 0 : LOG_DATE_BYTES;
 	int rc = 0;
 
+	/* The daemon adds the time. */
 	if (places & LOG_SYSLOG)
-		rc = log_to_syslog(level, text + date, len - date);
+		rc = log_to_syslog(level, text + LOG_DATE_BYTES, len - LOG_DATE_BYTES);
 	if (places & LOG_CONSOLE)
 		log_to_console(level, text, len, block);
 	if (rc < 0)

@@ -147,7 +147,9 @@ static void about_runtimes(struct lines *s, const struct session *l)
 	if (l->has_header && l->header.info.attached)
 		add(s, "everything before ntrace was attached, and the ends of what had begun by "
 		       "then");
-	if (!l->has_runtime && (l->process_count || !has_hooks(l)))
+	if (!l->has_runtime && l->has_failed)
+		add(s, "host spans: nrt_init failed before there could be any");
+	else if (!l->has_runtime && (l->process_count || !has_hooks(l)))
 		add(s, "host spans: no process announced a runtime of ours");
 	if (l->unnamed)
 		add(s,

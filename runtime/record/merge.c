@@ -169,6 +169,7 @@ static int take_failure(struct merger *m, const struct rec_frame *f, const uint8
 	if (process < 0)
 		return (int)process;
 	failures_init(&m->processes.list[process].failures, &failure, f->time_ns);
+	m->session.has_failed = true;
 	return 0;
 }
 

@@ -222,6 +222,22 @@ static int take_counters(struct summarizer *z, const struct rec_frame *f, const 
 	return footer_counters(&z->found, f->source, payload, f->size);
 }
 
+static int take_failure(struct summarizer *z, const struct rec_frame *f, const uint8_t *payload)
+{
+	struct rec_summary *s = z->s;
+	int rc;
+
+	if (f->size < sizeof(*s->failures)) {
+		s->invalid++;
+		return 0;
+	}
+	rc = session_grow(
+		&s->failures, &s->failure_cap, s->failure_count + 1, sizeof(*s->failures));
+	if (rc == 0)
+		memcpy(&s->failures[s->failure_count++], payload, sizeof(*s->failures));
+	return rc;
+}
+
 static int by_cost(const void *a, const void *b)
 {
 	const struct rec_hook_cost *p = a, *q = b;
@@ -302,6 +318,7 @@ static taker *const takers[SUMMARY_TYPES] = {
 	[REC_KERNEL] = take_kernel,
 	[REC_DRIVER] = take_driver,
 	[REC_HOOK_COST] = take_hook_cost,
+	[REC_FAILURE] = take_failure,
 	[REC_RUNTIME] = take_runtime,
 	[REC_WATERMARK] = take_watermark,
 	[REC_COUNTERS] = take_counters,
@@ -469,5 +486,6 @@ void rec_summary_free(struct rec_summary *s)
 	free(s->sources);
 	free(s->profiles);
 	free(s->hook_cost);
+	free(s->failures);
 	memset(s, 0, sizeof(*s));
 }

@@ -50,6 +50,8 @@ struct rec_summary {
 	uint64_t blocks;
 	uint64_t invalid; /* records that are not whole */
 	struct ledger ledger;
+	struct rec_failure *failures; /* in the order of the recording */
+	size_t failure_count, failure_cap;
 	struct rec_hook_cost
 		*hook_cost; /* rows of the newest frame, the dearest first; NULL: there is none */
 	size_t hook_cost_count;

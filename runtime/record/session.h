@@ -125,8 +125,8 @@ struct session {
 	uint64_t foreign; /* records whose thread has no id of the host */
 	uint64_t unnamed; /* runtimes with records of which the REC_PROCESS is lost */
 	uint64_t seed; /* of all tables with keys from the recording; set before the first frame */
-	bool has_header, is_virtual, is_simulated, has_runtime;
-	struct rec_end end; /* when has_end */
+	bool has_header, is_virtual, is_simulated, has_runtime, has_failed; /* an nrt_init */
+	struct rec_end end;						    /* when has_end */
 	uint64_t end_ns;
 	bool has_end, ended; /* ended: in order */
 	struct rec_damage damage;
