@@ -125,6 +125,7 @@ help:
 	@echo "  make vmlinux-check BTF='KERNEL MODULE...'  do they have what the BPF programs read"
 	@echo '  make coverage-bpf  which branches of the BPF programs the tests take that run them on the host'
 	@echo '  make install  to $$(DESTDIR)$$(PREFIX), now $(DESTDIR)$(PREFIX)'
+	@echo '  make all NEURON_DUMP=PATH  the library with another helper for core dumps'
 	@echo '  make clean    remove $(BUILD)/'
 	@echo 'V=1 shows commands, CI=1 makes warnings errors.'
 

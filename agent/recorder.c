@@ -61,10 +61,7 @@ error_t recorder_parse(int key, char *arg, struct argp_state *state, struct reco
 		return 0;
 	case RECORDER_HOOKS:
 		if (!hooks_level_known(arg))
-			argp_error(state,
-				"--hooks: '%s' is none of auto, fentry, kprobe, tracepoint, "
-				"syscall",
-				arg);
+			argp_error(state, "--hooks: '%s' is none of " HOOK_LEVEL_NAMES, arg);
 		r->capture.hooks = arg;
 		return 0;
 	case RECORDER_HOOKS_OFF:
@@ -114,10 +111,27 @@ static char *choose_out(const struct recorder *r)
 	return NULL;
 }
 
+/* The level that the option has not named. */
+static int take_hooks(struct recorder *r)
+{
+	const char *hooks = getenv("NTRACE_HOOKS");
+
+	if (r->capture.hooks || !hooks)
+		return 0;
+	r->capture.hooks = hooks;
+	if (hooks_level_known(hooks))
+		return 0;
+	agent_message("%s: NTRACE_HOOKS: '%s' is none of " HOOK_LEVEL_NAMES, r->name, hooks);
+	return -EINVAL;
+}
+
 int recorder_open(struct recorder *r, const char *device_root)
 {
-	char *out = choose_out(r);
+	int rc = take_hooks(r);
+	char *out = rc < 0 ? NULL : choose_out(r);
 
+	if (rc < 0)
+		return rc;
 	if (!out) {
 		agent_message("%s: out of memory", r->name);
 		return -ENOMEM;
@@ -130,8 +144,6 @@ int recorder_open(struct recorder *r, const char *device_root)
 		return -ENAMETOOLONG;
 	}
 	r->capture.out_dir = r->dir = out;
-	if (!r->capture.hooks)
-		r->capture.hooks = getenv("NTRACE_HOOKS");
 	r->capture.device_root = device_root && *device_root ? device_root : NULL;
 	return 0;
 }

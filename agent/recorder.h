@@ -9,6 +9,7 @@
 #include "agent/collect/capture.h"
 #include "runtime/record/merge.h"
 
+#define HOOK_LEVEL_NAMES "auto, fentry, kprobe, tracepoint, syscall"
 /* The families of agent/collect/hooks.def. */
 #define DRIVER_FAMILIES                                                                 \
 	"ioctl, file, doorbell, owner, completion, transfer, memset, zerocopy, async, " \

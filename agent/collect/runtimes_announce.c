@@ -199,8 +199,9 @@ static int hear_failure(struct runtimes *r, int fd, const struct announce_msg *m
 	socklen_t len = sizeof(cred);
 	int rc = 0;
 
-	if (r->sink.on_failure && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
-		cred.pid > 0 && r->sink.wants(r->sink.ctx, cred.pid)) {
+	if (failure.status && r->sink.on_failure &&
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && cred.pid > 0 &&
+		r->sink.wants(r->sink.ctx, cred.pid)) {
 		failure.pid = (uint32_t)cred.pid;
 		runtimes_read_comm(cred.pid, failure.comm);
 		rc = r->sink.on_failure(r->sink.ctx, &failure);

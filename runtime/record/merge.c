@@ -162,9 +162,11 @@ static int take_failure(struct merger *m, const struct rec_frame *f, const uint8
 	struct rec_failure failure;
 	int64_t process;
 
-	if (f->size < sizeof(failure))
+	if (f->size < sizeof(failure) || f->source != REC_SOURCE_RECORDER)
 		return session_invalid(&m->session);
 	memcpy(&failure, payload, sizeof(failure));
+	if (failure.pid == 0 || failure.status == 0)
+		return session_invalid(&m->session);
 	process = process_of(&m->processes, failure.pid);
 	if (process < 0)
 		return (int)process;

@@ -14,6 +14,7 @@ TOP=$PWD
 BUILD=$(realpath "${BUILD:-build}")
 export TOP BUILD WORKLOADS=$BUILD/workloads PATH=$BUILD/bin:$PATH LC_ALL=C
 unset NTRACE_DEVICE_ROOT NTRACE_SOCKET
+export -n NTRACE_TEST_RAN # it is none of the cases', which show what variables there are
 passed=0 failed=0 skipped=0
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -123,6 +123,21 @@ TEST("failures: calls that signals interrupted are no errors; what has no name h
 	fx_free(&fx);
 }
 
+TEST("failures: one of nobody, with no failure, or told by a source that is none is invalid",
+	"[merge]")
+{
+	const struct rec_failure told = {.pid = FX_PID, .status = 2};
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_failure(&fx, 0, 2, "work", 1 * MS);
+	fx_failure(&fx, FX_PID, 0, "work", 1 * MS);
+	fx_frame(&fx, REC_FAILURE, FX_SOURCE, &told, sizeof(told));
+	CHECK(said_nothing(&fx));
+	CHECK_EQ(fx_ledger(&fx, REC_C_MERGE_INVALID), 3);
+	fx_free(&fx);
+}
+
 TEST("failures: of several nrt_init of a process the last is told, and how many they were",
 	"[merge]")
 {

@@ -288,6 +288,24 @@ static int gate_is_shut(void *arg)
 
 DUMP_TEST("core dump: without a helper that can be executed nothing is done or said", gate_is_shut)
 
+static int missing_is_said(void *arg)
+{
+	static const char line[] = "No core dumps: ./neuron-dump: No such file or directory";
+	char *log, *first;
+
+	WANT(dump_begin(arg, "dumps", "WARN") == 0);
+	WANT(unlink("neuron-dump") == 0);
+	WANT(fail_to_load() == 0 && fail_to_load() == 0);
+	log = program_text("log");
+	first = strstr(log, line);
+	WANT(first && !strstr(first + 1, line));
+	free(log);
+	return 0;
+}
+
+DUMP_TEST("core dump: who has named a place is warned, once, where there is no helper",
+	missing_is_said)
+
 static int no_program(void *arg)
 {
 	WANT(with_helper(arg, not_a_program) == 0);
