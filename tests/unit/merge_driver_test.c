@@ -452,9 +452,11 @@ TEST("driver: what no step of the ladder reached is named, with what was tried",
 	fx_copy(&fx, TID, 1000, 2000, 64);
 	REQUIRE(fx_merge_one(&fx));
 	CHECK(is_blind(&fx,
-		"completions and timeouts of its copies, fills of memory, copies from user "
-		"memory, asynchronous copies, rings that programs fill themselves, "
-		"queues"));
+		"doorbells that a thread of the driver rings for a program, completions and "
+		"timeouts of its copies, fills of memory, asynchronous copies, rings that "
+		"programs fill themselves, queues that come and go (not hooked)"));
+	CHECK(is_blind(&fx, "copies from user memory (fentry: no such function, kprobe: no such "
+			    "function)"));
 	CHECK(is_blind(&fx, "DMA that devices start by themselves, and the driver's interrupts"));
 	CHECK(is_blind(&fx,
 		"how long copies took, those without a buffer's size, and zero copy: tracepoints "
