@@ -202,6 +202,34 @@ TEST("merge: a request that the driver refused because it is of another version 
 	fx_free(&fx);
 }
 
+TEST("merge: what another driver that was loaded later refused is its refusal", "[merge][driver]")
+{
+	struct fixture fx;
+
+	REQUIRE(open_with(&fx, "2.24.7.0", NULL));
+	/* Of the first driver itself: a wrong argument. */
+	call(&fx, 100, NEURON_IOCTL_MEM_BUF_ZEROCOPY64_V40, -EINVAL, 0, 4, (const uint64_t[4]){0});
+	module(&fx, 150, 1, false, "", NULL, 0);
+	module(&fx, 160, 1, true, "2.30.2.0", NULL, 0);
+	call(&fx, 200, NEURON_IOCTL_MEM_BUF_ZEROCOPY64_V40, -EINVAL, 0, 4, (const uint64_t[4]){0});
+	call(&fx, 300, NEURON_IOCTL_MEM_BUF_ZEROCOPY64_DEPRECATED, -EINVAL, 0, 6,
+		(const uint64_t[6]){0});
+	call(&fx, 400, NEURON_IOCTL_MEM_COPY64, -EINVAL, 0, 6, (const uint64_t[6]){0});
+	call(&fx, 500, NEURON_IOCTL_DMA_QUIESCE_QUEUES, -ENOTTY, 0, 0, NULL);
+	REQUIRE(fx_merged(&fx, 0));
+	for (uint32_t i = 0; i < fx.result.blind_count; i++) {
+		test_info("%s", fx.result.blind[i]);
+		CHECK(!strstr(fx.result.blind[i], "2.24.7.0 refused"));
+		CHECK(!strstr(fx.result.blind[i], "what MEM_COPY64 of"));
+		CHECK(!strstr(fx.result.blind[i], "DMA_QUIESCE_QUEUES"));
+	}
+	CHECK(says(&fx, "what MEM_BUF_ZEROCOPY64_V40 of driver 2.24 would have done: driver "
+			"2.30.2.0 refused it with EINVAL, 1 time"));
+	CHECK(says(&fx, "what MEM_BUF_ZEROCOPY64_DEPRECATED of driver 2.27 would have done: driver "
+			"2.30.2.0 refused it with EINVAL, 1 time"));
+	fx_free(&fx);
+}
+
 TEST("merge: what was blind follows the steps that were reached", "[merge][driver]")
 {
 	static const struct {
