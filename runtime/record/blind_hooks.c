@@ -16,15 +16,13 @@
 #include "runtime/record/blind.h"
 
 enum kind { CALL, DMA, KINDS };
-enum absent { OTHERWISE, NOTHING };
 
 static const struct {
 	const char *name;
 	enum kind kind;
-	enum absent absent;
-	const char *unseen, *untold;
+	const char *since, *unseen, *untold;
 } families[] = {
-#define FAMILY(name, kind, absent, unseen, untold) {name, kind, absent, unseen, untold},
+#define FAMILY(name, kind, since, unseen, untold) {name, kind, since, unseen, untold},
 #include "runtime/record/hook_families.def"
 #undef FAMILY
 };
@@ -34,7 +32,7 @@ static const struct {
 
 /* The longest line: all that can be unseen of the DMA path, the driver, and why. */
 enum {
-#define FAMILY(name, kind, absent, unseen, untold) +((kind) == DMA) * (sizeof(unseen) + 1)
+#define FAMILY(name, kind, since, unseen, untold) +((kind) == DMA) * (sizeof(unseen) + 1)
 	DMA_UNSEEN = 0
 #include "runtime/record/hook_families.def"
 #undef FAMILY
@@ -87,25 +85,10 @@ static bool is_told_by_tracepoints(const struct driver *d, const char *family)
 	return false;
 }
 
-/* Do all steps say that the driver has no such function? */
-static bool is_absent(const struct driver *d, const char *family)
-{
-	bool absent = false;
-
-	for (const struct rec_ladder_step *s = d->ladder; s->family; s++) {
-		if (strcmp(s->family, family) != 0 || !is_inside(s))
-			continue;
-		if (strcmp(s->result, REC_NO_FUNCTION) != 0)
-			return false;
-		absent = true;
-	}
-	return absent;
-}
-
 static bool is_missed(const struct driver *d, size_t f, char why[WHY])
 {
 	return !is_hooked(d, families[f].name, why) &&
-	       !(families[f].absent == NOTHING && is_absent(d, families[f].name));
+	       !(families[f].since && driver_is_before(d->version, families[f].since));
 }
 
 /* ---- drivers -------------------------------------------------------------------------------- */

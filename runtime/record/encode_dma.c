@@ -8,7 +8,6 @@
 #include "runtime/record/encode_dma.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,23 +100,16 @@ static uint8_t *put_where(const struct encoder *e, uint8_t *p, const struct item
 	return i->dma.dma_flags & NEV_DMA_F_KTHREAD ? put_text(e, p, KEY_THREAD, "driver") : p;
 }
 
-static bool is_before_2_30(const char *driver)
-{
-	unsigned major, minor;
-
-	return !driver || sscanf(driver, "%3u.%3u", &major, &minor) != 2 ||
-	       (major == 2 && minor < 30);
-}
-
 /* The error that an outcome says, 0: none that is known.  A driver before 2.30 says -1, which is no errno, when it
  * has waited for a doorbell in vain; whole transfers hand that on among failures of their own. */
 static int64_t error_of(const struct encoder *e, const struct item *i)
 {
+	const char *driver =
+		modules_driver_at(&e->session->modules, e->session->header.info.driver, i->time);
+
 	if (i->dma.outcome != -1)
 		return -(int64_t)i->dma.outcome;
-	return i->dma.dma_kind == NEV_DMA_DOORBELL &&
-			       is_before_2_30(modules_driver_at(&e->session->modules,
-				       e->session->header.info.driver, i->time))
+	return i->dma.dma_kind == NEV_DMA_DOORBELL && (!driver || driver_is_before(driver, "2.30"))
 		       ? ETIMEDOUT
 		       : 0;
 }

@@ -19,8 +19,6 @@
 /* Result of the step of family "process" when the hooks, which know the kernel's own process numbers alone, cannot
  * tell the command's by those that the recorder has. */
 #define REC_OTHER_PIDS "other pid namespace"
-/* ... and of one whose function the driver does not have. */
-#define REC_NO_FUNCTION "no such function"
 
 /* A way of hooking that was tried. */
 struct rec_ladder_step {

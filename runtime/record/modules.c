@@ -5,6 +5,7 @@
 #include "runtime/record/modules.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,16 @@ int modules_take(struct modules *m, uint64_t time_ns, const uint8_t *payload, si
 		return -ENOMEM;
 	m->count++;
 	return 0;
+}
+
+bool driver_is_before(const char *version, const char *release)
+{
+	unsigned v[2], r[2];
+
+	if (!version || sscanf(version, "%4u.%4u", &v[0], &v[1]) != 2 ||
+		sscanf(release, "%4u.%4u", &r[0], &r[1]) != 2)
+		return false;
+	return v[0] < r[0] || (v[0] == r[0] && v[1] < r[1]);
 }
 
 const char *modules_driver_at(const struct modules *m, const char *first, uint64_t boot_ns)

@@ -22,7 +22,7 @@ static const struct {
 static const struct {
 	const char *name, *kind, *untold;
 } families[] = {
-#define FAMILY(name, kind, absent, unseen, untold) {name, #kind, untold},
+#define FAMILY(name, kind, since, unseen, untold) {name, #kind, untold},
 #include "runtime/record/hook_families.def"
 #undef FAMILY
 };
