@@ -88,6 +88,19 @@ bool ioctl_row_in_driver(const struct ioctl_row *row, const char *driver)
 	return false;
 }
 
+const char *ioctl_release_of(const char *version)
+{
+	static const char *const releases[] = {"2.24", "2.30"};
+
+	for (size_t i = 0; version && i < sizeof(releases) / sizeof(*releases); i++) {
+		size_t n = strlen(releases[i]);
+
+		if (strncmp(version, releases[i], n) == 0 && (version[n] == '.' || !version[n]))
+			return releases[i];
+	}
+	return NULL;
+}
+
 const char *ioctl_role_attribute(enum ioctl_role role)
 {
 	return (unsigned)role < IOCTL_ROLE_MAX ? role_attributes[role] : NULL;

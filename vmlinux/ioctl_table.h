@@ -43,7 +43,7 @@ enum ioctl_flags {
 	IOCTL_F_ATTACH_CHECK = 2, /* -EACCES unless the caller's tgid is attached */
 	IOCTL_F_NESTED = 4,	  /* the argument holds user pointers */
 	IOCTL_F_COPY = 8,	  /* moves bytes; has a SIZE field */
-	IOCTL_F_REFUSED = 16,	  /* defined, always refused */
+	IOCTL_F_REFUSED = 16,	  /* defined, and refused by each driver that was read */
 };
 
 struct ioctl_row {
@@ -51,7 +51,7 @@ struct ioctl_row {
 	uint32_t cmd;	     /* full command number */
 	uint16_t arg_size;   /* real size of the argument structure, bytes */
 	uint16_t flags;	     /* enum ioctl_flags */
-	const char *drivers; /* "2.24", "2.30" or "2.24,2.30": where the row was read */
+	const char *drivers; /* releases that have it, "2.24,2.30" */
 	struct ioctl_field fields[IOCTL_MAX_FIELDS];
 };
 
@@ -77,6 +77,10 @@ void ioctl_numbers(uint64_t ret[4]);
 
 /* Whether a driver has the request, "2.24" or "2.30". */
 bool ioctl_row_in_driver(const struct ioctl_row *row, const char *driver);
+
+/* The release that a version ("2.30.2.0") belongs to, as in `drivers`, when the table has all requests of it;
+ * NULL: of that one it says little. */
+const char *ioctl_release_of(const char *version);
 
 /* Attribute name of a role ("bytes", "handle", ...), or NULL for NONE. */
 const char *ioctl_role_attribute(enum ioctl_role role);

@@ -117,7 +117,7 @@ static void about_refused(struct lines *s, const struct session *l)
 	char line[BLIND_BYTES];
 
 	for (uint32_t i = 0; i < r->count; i++) {
-		refused_line(r, i, l->header.info.driver, line, sizeof(line));
+		refused_line(&r->rows[i], line, sizeof(line));
 		add(s, "%s", line);
 	}
 	if (r->more_calls)

@@ -1,31 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blind_hooks.c - see the header.
+ * blind_hooks.c - which families of hooks each driver was recorded without, from what was tried on it.
  *
- * A recording's header says what was tried when it began, and a REC_MODULE what was tried on a driver that
- * came later; a family counts as reached when either says so.  A family that neither names, the recorder
- * did not know.
+ * A recording's header says what was tried on the driver that was there when it began, and a REC_MODULE what
+ * on one that came later.  Each driver stands for itself: hooks that one had say nothing of another's.  A
+ * family that is not named there was not tried.
  */
 #include "runtime/record/blind_hooks.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { CALL, DMA };
+#include "runtime/record/blind.h"
+
+enum kind { CALL, DMA, KINDS };
 
 static const struct {
 	const char *name;
-	int kind;
-	const char *unseen, *untold;
+	enum kind kind;
+	const char *since, *unseen, *untold;
 } families[] = {
-#define FAMILY(name, kind, unseen, untold) {name, kind, unseen, untold},
+#define FAMILY(name, kind, since, unseen, untold) {name, kind, since, unseen, untold},
 #include "runtime/record/hook_families.def"
 #undef FAMILY
 };
 
 #define FAMILIES (sizeof(families) / sizeof(*families))
-#define LINE 160u
+#define WHY 160u /* three steps as long as a REC_MODULE has them */
+
+/* The longest line: all that can be unseen of the DMA path, the driver, and why. */
+enum {
+#define FAMILY(name, kind, since, unseen, untold) +((kind) == DMA) * (sizeof(unseen) + 1)
+	DMA_UNSEEN = 0
+#include "runtime/record/hook_families.def"
+#undef FAMILY
+};
+static_assert(DMA_UNSEEN + WHY + 48 < BLIND_BYTES, "a line is cut");
+
+/* A driver that was there, and what was tried on it. */
+struct driver {
+	const char *version; /* NULL: unknown */
+	const struct rec_ladder_step *ladder;
+};
 
 static bool is_inside(const struct rec_ladder_step *s)
 {
@@ -33,116 +51,198 @@ static bool is_inside(const struct rec_ladder_step *s)
 	       (!strcmp(s->step, "tracepoint") && strcmp(s->family, "ioctl") != 0);
 }
 
-/* The steps of a family that are inside of the driver: was one reached, were there any?  The reasons of the
- * others go into `why`, at most size bytes. */
-static bool reached(const struct rec_ladder_step *ladder, const char *family, bool *ret_tried,
-	char *why, size_t size)
+static bool is_reached(const struct rec_ladder_step *s)
 {
-	size_t used = strlen(why);
+	return !strcmp(s->result, "reached");
+}
 
-	for (const struct rec_ladder_step *s = ladder; s && s->family; s++) {
+/* Was it reached on a step inside of the driver?  If not, the steps that were tried and what came of them
+ * go into `why`. */
+static bool is_hooked(const struct driver *d, const char *family, char why[WHY])
+{
+	size_t used = 0;
+
+	snprintf(why, WHY, "not hooked");
+	for (const struct rec_ladder_step *s = d->ladder; s->family; s++) {
 		if (strcmp(s->family, family) != 0 || !is_inside(s))
 			continue;
-		*ret_tried = true;
-		if (!strcmp(s->result, "reached"))
+		if (is_reached(s))
 			return true;
-		if (used < size) {
-			(void)snprintf(why + used, size - used, "%s%s: %s", used ? ", " : "",
-				s->step, s->result);
+		if (used < WHY) {
+			snprintf(why + used, WHY - used, "%s%s: %s", used ? ", " : "", s->step,
+				s->result);
 			used = strlen(why);
 		}
 	}
 	return false;
 }
 
-static bool has_driver(const struct session *l)
+static bool is_told_by_tracepoints(const struct driver *d, const char *family)
 {
-	const struct rec_ladder_step *s = l->header.info.ladder;
+	for (const struct rec_ladder_step *s = d->ladder; s->family; s++)
+		if (!strcmp(s->family, family) && !strcmp(s->step, "tracepoint") && is_reached(s))
+			return true;
+	return false;
+}
 
-	for (; s && s->family; s++)
+static bool is_missed(const struct driver *d, size_t f, char why[WHY])
+{
+	return !is_hooked(d, families[f].name, why) &&
+	       !(families[f].since && driver_is_before(d->version, families[f].since));
+}
+
+/* ---- drivers -------------------------------------------------------------------------------- */
+
+/* Was there one when the recording began? */
+static bool is_there_at_start(const struct rec_header_info *info)
+{
+	const struct rec_ladder_step *s = info->ladder;
+
+	if (!s)
+		return false;
+	for (; s->family; s++) {
 		if (is_inside(s))
 			return true;
-	return l->modules.count > 0;
+		if (!strcmp(s->family, "driver"))
+			return false;
+	}
+	return info->driver && !info->is_virtual;
+}
+
+#define DRIVERS 16u /* more than there are lines to say what each was recorded without */
+
+/* Those of a recording that are told apart by version and by what was tried. */
+struct drivers {
+	struct driver list[DRIVERS];
+	size_t count;
+	bool more;
+};
+
+static bool is_same(const struct driver *a, const struct driver *b)
+{
+	const struct rec_ladder_step *x = a->ladder, *y = b->ladder;
+
+	if (!a->version != !b->version || (a->version && strcmp(a->version, b->version) != 0))
+		return false;
+	while (x->family && y->family && !strcmp(x->family, y->family) &&
+		!strcmp(x->step, y->step) && !strcmp(x->result, y->result))
+		x++, y++;
+	return !x->family && !y->family;
+}
+
+static void add_driver(struct drivers *d, struct driver new)
+{
+	size_t i = 0;
+
+	while (i < d->count && !is_same(&d->list[i], &new))
+		i++;
+	if (i == DRIVERS)
+		d->more = true;
+	else if (i == d->count)
+		d->list[d->count++] = new;
+}
+
+static void find_drivers(const struct session *l, struct drivers *d)
+{
+	const struct rec_header_info *info = &l->header.info;
+
+	if (is_there_at_start(info))
+		add_driver(d, (struct driver){info->driver, info->ladder});
+	for (size_t i = 0; i < l->modules.count; i++) {
+		const struct module_change *c = &l->modules.changes[i];
+
+		if (c->loaded)
+			add_driver(
+				d, (struct driver){c->version[0] ? c->version : NULL, c->ladder});
+	}
+}
+
+/* ---- sentences ------------------------------------------------------------------------------ */
+
+typedef void add_fn(void *ctx, const char *line);
+
+/* One sentence for each reason, with all families of the kind that share it. */
+static void say_missed(
+	const struct driver *d, enum kind kind, bool name_driver, add_fn *add, void *ctx)
+{
+	bool said[FAMILIES] = {false};
+
+	for (size_t f = 0; f < FAMILIES; f++) {
+		char line[BLIND_BYTES], why[WHY], other[WHY];
+		size_t n;
+
+		if (families[f].kind != kind || said[f] || !is_missed(d, f, why))
+			continue;
+		n = (size_t)snprintf(line, sizeof(line), "%s", families[f].unseen);
+		for (size_t g = f + 1; g < FAMILIES; g++) {
+			if (families[g].kind != kind || !is_missed(d, g, other) ||
+				strcmp(why, other) != 0)
+				continue;
+			said[g] = true;
+			n += (size_t)snprintf(
+				line + n, sizeof(line) - n, ", %s", families[g].unseen);
+		}
+		if (name_driver)
+			snprintf(line + n, sizeof(line) - n, " (driver %s; %s)",
+				d->version ? d->version : "of unknown version", why);
+		else
+			snprintf(line + n, sizeof(line) - n, " (%s)", why);
+		add(ctx, line);
+	}
+}
+
+/* Does nothing tell of a driver's own threads? */
+static bool is_dma_unseen(const struct drivers *d)
+{
+	char why[WHY];
+
+	for (size_t i = 0; i < d->count; i++) {
+		size_t f = 0;
+
+		while (f < FAMILIES &&
+			(families[f].kind != DMA || !is_hooked(&d->list[i], families[f].name, why)))
+			f++;
+		if (f == FAMILIES)
+			return true;
+	}
+	return !d->count;
+}
+
+static bool is_untold(const struct drivers *d, size_t f)
+{
+	for (size_t i = 0; families[f].untold && i < d->count; i++)
+		if (is_told_by_tracepoints(&d->list[i], families[f].name))
+			return true;
+	return false;
 }
 
 static bool loaded_meanwhile(const struct session *l)
 {
-	bool loaded = false;
-
 	for (size_t i = 0; i < l->modules.count; i++)
-		loaded |= l->modules.changes[i].loaded;
-	return loaded;
-}
-
-struct gap {
-	char what[LINE], why[LINE]; /* of the families of a kind that were not reached */
-	unsigned missing, total;
-};
-
-static void look(const struct session *l, size_t f, struct gap *g)
-{
-	bool tried = false;
-	char why[64] = "";
-	size_t used = strlen(g->what);
-
-	g->total++;
-	if (reached(l->header.info.ladder, families[f].name, &tried, why, sizeof(why)) ||
-		reached(l->modules.ladder, families[f].name, &tried, why, sizeof(why)))
-		return;
-	g->missing++;
-	(void)snprintf(g->what + used, sizeof(g->what) - used, "%s%s", used ? ", " : "",
-		families[f].unseen);
-	if (!g->why[0])
-		(void)snprintf(g->why, sizeof(g->why), "%s", tried ? why : "not hooked");
-}
-
-static bool rows_of(const struct rec_ladder_step *s, const char *family)
-{
-	for (; s && s->family; s++)
-		if (!strcmp(s->family, family) && is_inside(s))
+		if (l->modules.changes[i].loaded)
 			return true;
 	return false;
 }
 
-static bool reached_at(const struct rec_ladder_step *s, const char *family, const char *step)
+void blind_hooks(const struct session *l, add_fn *add, void *ctx)
 {
-	for (; s && s->family; s++)
-		if (!strcmp(s->family, family) && !strcmp(s->step, step) &&
-			!strcmp(s->result, "reached"))
-			return true;
-	return false;
-}
+	struct drivers d = {.count = 0};
 
-void blind_hooks(const struct session *l, void (*add)(void *ctx, const char *line), void *ctx)
-{
-	struct gap gaps[] = {[CALL] = {{0}, {0}, 0, 0}, [DMA] = {{0}, {0}, 0, 0}};
-	bool known = has_driver(l), dma_known = false;
-	char line[2 * LINE + 8];
-
-	for (size_t f = 0; f < FAMILIES; f++) {
-		dma_known |= families[f].kind == DMA &&
-			     (rows_of(l->header.info.ladder, families[f].name) ||
-				     rows_of(l->modules.ladder, families[f].name));
-		look(l, f, &gaps[families[f].kind]);
-	}
+	find_drivers(l, &d);
 	add(ctx, "doorbells rung from user space through mapped registers");
-	if (!dma_known || gaps[DMA].missing == gaps[DMA].total)
-		add(ctx, "DMA that devices start by themselves, and the driver's own threads and "
-			 "interrupts");
-	else
-		add(ctx, "DMA that devices start by themselves, and the driver's interrupts");
+	add(ctx, is_dma_unseen(&d)
+			 ? "DMA that devices start by themselves, and the driver's own threads and "
+			   "interrupts"
+			 : "DMA that devices start by themselves, and the driver's interrupts");
 	for (size_t f = 0; f < FAMILIES; f++)
-		if (families[f].untold &&
-			(reached_at(l->header.info.ladder, families[f].name, "tracepoint") ||
-				reached_at(l->modules.ladder, families[f].name, "tracepoint")))
+		if (is_untold(&d, f))
 			add(ctx, families[f].untold);
 	if (loaded_meanwhile(l))
 		add(ctx, "what a driver that was loaded meanwhile did inside before hooks were on "
 			 "it");
-	for (size_t k = 0; known && k < sizeof(gaps) / sizeof(*gaps); k++) {
-		if (!gaps[k].missing || (k == DMA && !dma_known))
-			continue;
-		(void)snprintf(line, sizeof(line), "%s (%s)", gaps[k].what, gaps[k].why);
-		add(ctx, line);
-	}
+	for (size_t i = 0; i < d.count; i++)
+		for (unsigned kind = 0; kind < KINDS; kind++)
+			say_missed(&d.list[i], (enum kind)kind, d.count > 1, add, ctx);
+	if (d.more)
+		add(ctx, "what the hooks of still other drivers did not reach");
 }

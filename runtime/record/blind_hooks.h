@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blind_hooks.h - what the hooks did not see because of the steps of the ladder that were not reached.
+ * blind_hooks.h - what the hooks did not see because of the steps of the ladder that were not reached, for
+ * each driver that was there while it was recorded.
  */
 #ifndef NTRACE_RECORD_BLIND_HOOKS_H
 #define NTRACE_RECORD_BLIND_HOOKS_H

@@ -100,11 +100,23 @@ static uint8_t *put_where(const struct encoder *e, uint8_t *p, const struct item
 	return i->dma.dma_flags & NEV_DMA_F_KTHREAD ? put_text(e, p, KEY_THREAD, "driver") : p;
 }
 
-/* Before 2.30 the driver says -1 when it has waited in vain. */
+/* The error that an outcome says, 0: none that is known.  A driver before 2.30 says -1, which is no errno, when it
+ * has waited for a doorbell in vain; whole transfers hand that on among failures of their own. */
+static int64_t error_of(const struct encoder *e, const struct item *i)
+{
+	const char *driver =
+		modules_driver_at(&e->session->modules, e->session->header.info.driver, i->time);
+
+	if (i->dma.outcome != -1)
+		return -(int64_t)i->dma.outcome;
+	return i->dma.dma_kind == NEV_DMA_DOORBELL && (!driver || driver_is_before(driver, "2.30"))
+		       ? ETIMEDOUT
+		       : 0;
+}
+
 static uint8_t *put_result(const struct encoder *e, uint8_t *p, const struct item *i)
 {
-	bool in_vain = i->dma.dma_kind == NEV_DMA_DOORBELL && i->dma.outcome == -1;
-	int64_t error = in_vain ? ETIMEDOUT : -(int64_t)i->dma.outcome;
+	int64_t error = error_of(e, i);
 	const char *name = error > 0 ? errno_name(error) : NULL;
 
 	p = attr_signed(p, &e->dma_keys[KEY_RESULT], i->dma.outcome);

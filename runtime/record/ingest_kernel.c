@@ -226,7 +226,8 @@ static int take_record(
 		return 0;
 	}
 	if (done)
-		refused_note(&in->session->refused, in->session->header.info.driver, e);
+		refused_note(&in->session->refused, &in->session->modules,
+			in->session->header.info.driver, e);
 	process = process_of(in->processes, e->tgid);
 	if (process < 0)
 		return (int)process;

@@ -99,7 +99,7 @@ struct merge_result {
 	uint64_t profiles_missing, runs_missing;
 	uint64_t spilled;	  /* events that waited in the temporary file */
 	uint64_t samples_spilled; /* bytes of samples that waited in files */
-	char blind[12][160];	  /* what the active hooks could not see, one line each */
+	char blind[24][512];	  /* what the active hooks could not see, one line each */
 	uint32_t blind_count;
 	struct failures_text *failures; /* what went wrong, in the order of pids */
 	uint32_t failure_count;

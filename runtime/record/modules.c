@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * modules.c - see the header.
+ * modules.c - reads REC_MODULE frames, whose texts are padded with zeros and may be anything.
  */
 #include "runtime/record/modules.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,21 +19,31 @@ static void copy_text(char *to, const char *from, size_t size)
 	to[n] = '\0';
 }
 
-static void take_ladder(struct modules *m, const uint8_t *rows, size_t count)
+/* The steps and, in the same piece of memory, their texts.  NULL: no memory. */
+static struct rec_ladder_step *ladder_of(const uint8_t *rows, size_t count)
 {
+	struct texts {
+		char family[17], step[17], result[33];
+	} * texts;
+	struct rec_ladder_step *ladder;
+
 	if (count > MODULES_STEPS)
 		count = MODULES_STEPS;
+	ladder = calloc(1, (count + 1) * sizeof(*ladder) + count * sizeof(*texts));
+	if (!ladder)
+		return NULL;
+	texts = (struct texts *)(ladder + count + 1);
 	for (size_t i = 0; i < count; i++) {
 		struct rec_module_step row;
 
 		memcpy(&row, rows + i * sizeof(row), sizeof(row));
-		copy_text(m->texts[i].family, row.family, sizeof(row.family));
-		copy_text(m->texts[i].step, row.step, sizeof(row.step));
-		copy_text(m->texts[i].result, row.result, sizeof(row.result));
-		m->ladder[i] = (struct rec_ladder_step){
-			m->texts[i].family, m->texts[i].step, m->texts[i].result};
+		copy_text(texts[i].family, row.family, sizeof(row.family));
+		copy_text(texts[i].step, row.step, sizeof(row.step));
+		copy_text(texts[i].result, row.result, sizeof(row.result));
+		ladder[i] =
+			(struct rec_ladder_step){texts[i].family, texts[i].step, texts[i].result};
 	}
-	m->ladder[count] = (struct rec_ladder_step){0};
+	return ladder;
 }
 
 int modules_take(struct modules *m, uint64_t time_ns, const uint8_t *payload, size_t size)
@@ -52,18 +63,44 @@ int modules_take(struct modules *m, uint64_t time_ns, const uint8_t *payload, si
 		m->changes = more;
 		m->cap = cap;
 	}
-	c = &m->changes[m->count++];
+	c = &m->changes[m->count];
 	*c = (struct module_change){
 		.boot_ns = time_ns, .generation = row.generation, .loaded = row.loaded != 0};
 	copy_text(c->version, row.version, sizeof(row.version));
 	if (c->loaded)
-		take_ladder(m, payload + sizeof(row),
+		c->ladder = ladder_of(payload + sizeof(row),
 			(size - sizeof(row)) / sizeof(struct rec_module_step));
+	if (c->loaded && !c->ladder)
+		return -ENOMEM;
+	m->count++;
 	return 0;
+}
+
+bool driver_is_before(const char *version, const char *release)
+{
+	unsigned v[2], r[2];
+
+	if (!version || sscanf(version, "%4u.%4u", &v[0], &v[1]) != 2 ||
+		sscanf(release, "%4u.%4u", &r[0], &r[1]) != 2)
+		return false;
+	return v[0] < r[0] || (v[0] == r[0] && v[1] < r[1]);
+}
+
+const char *modules_driver_at(const struct modules *m, const char *first, uint64_t boot_ns)
+{
+	size_t i = m->count;
+
+	while (i && m->changes[i - 1].boot_ns > boot_ns)
+		i--;
+	if (!i)
+		return first;
+	return m->changes[i - 1].version[0] ? m->changes[i - 1].version : NULL;
 }
 
 void modules_free(struct modules *m)
 {
+	for (size_t i = 0; i < m->count; i++)
+		free(m->changes[i].ladder);
 	free(m->changes);
 	*m = (struct modules){0};
 }

@@ -32,18 +32,20 @@ struct module_change {
 	uint32_t generation;
 	bool loaded;
 	char version[33]; /* UTF-8 */
+	/* What was tried on the driver that came, a family NULL behind it; NULL: it has gone. */
+	struct rec_ladder_step *ladder;
 };
 
 struct modules {
 	struct module_change *changes;
 	size_t count, cap;
-	/* What was tried on the last driver that came; texts behind them. */
-	struct rec_ladder_step ladder[MODULES_STEPS + 1];
-	struct {
-		char family[17], step[17], result[33];
-	} texts[MODULES_STEPS];
 };
 
+/* Version of the driver that was there at a time, NULL: unknown, or none was.  first: of the one when the recording
+ * began. */
+const char *modules_driver_at(const struct modules *m, const char *first, uint64_t boot_ns);
+/* Is a version ("2.30.2.0") older than a release ("2.30")?  false when it is not known. */
+bool driver_is_before(const char *version, const char *release);
 /* Takes a payload.  0, -ENOMEM, -EBADMSG (too short). */
 int modules_take(struct modules *m, uint64_t time_ns, const uint8_t *payload, size_t size);
 void modules_free(struct modules *m);

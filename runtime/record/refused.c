@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * refused.c - see the header.
+ * refused.c - the requests that were refused, by the rows that ioctl_table.def has for other drivers.
  */
 #include "runtime/record/refused.h"
 
@@ -13,57 +13,50 @@
 #include "runtime/base/errno_name.h"
 #include "vmlinux/ioctl_table.h"
 
-/* The release that a version belongs to, as in the drivers column of the request table; NULL: none that
- * the table was read from. */
-static const char *release_of(const char *driver)
-{
-	static const char *const releases[] = {"2.24", "2.30"};
-
-	for (size_t i = 0; driver && i < sizeof(releases) / sizeof(*releases); i++) {
-		size_t n = strlen(releases[i]);
-
-		if (strncmp(driver, releases[i], n) == 0 && (driver[n] == '.' || !driver[n]))
-			return releases[i];
-	}
-	return NULL;
-}
-
 static bool is_of_another_version(const char *driver, const struct nev_ioctl *e)
 {
-	const char *release = release_of(driver);
+	const char *release = ioctl_release_of(driver);
 	const struct ioctl_row *row = ioctl_row_find(e->request);
 
-	if (e->result != -EINVAL && e->result != -ENOTTY)
-		return false;
 	return row ? release && !ioctl_row_in_driver(row, release)
 		   : ioctl_row_of_number(e->request) != NULL;
 }
 
-void refused_note(struct refused *r, const char *driver, const struct nev_ioctl *e)
+static bool is_row(const struct refused_row *r, const char *driver, const struct nev_ioctl *e)
 {
+	return r->request == e->request && !strcmp(r->driver, driver);
+}
+
+void refused_note(
+	struct refused *r, const struct modules *m, const char *first, const struct nev_ioctl *e)
+{
+	struct refused_row row = {.request = e->request};
+	const char *driver;
 	uint32_t i = 0;
 
+	if (e->result != -EINVAL && e->result != -ENOTTY)
+		return;
+	driver = modules_driver_at(m, first, e->start_ns);
 	if (!is_of_another_version(driver, e))
 		return;
-	while (i < r->count && r->rows[i].request != e->request)
+	snprintf(row.driver, sizeof(row.driver), "%s", driver ? driver : "of unknown version");
+	while (i < r->count && !is_row(&r->rows[i], row.driver, e))
 		i++;
 	if (i == REFUSED_ROWS) {
 		r->more_calls++;
 		return;
 	}
-	if (i == r->count) {
-		r->rows[i].request = e->request;
-		r->count++;
-	}
+	if (i == r->count)
+		r->rows[r->count++] = row;
 	r->rows[i].result = e->result;
 	r->rows[i].calls++;
 }
 
-void refused_line(const struct refused *r, uint32_t i, const char *driver, char *ret, size_t size)
+void refused_line(const struct refused_row *r, char *ret, size_t size)
 {
-	uint32_t request = r->rows[i].request;
+	uint32_t request = r->request;
 	const struct ioctl_row *row = ioctl_row_find(request);
-	const char *error = errno_name(-r->rows[i].result);
+	const char *error = errno_name(-r->result);
 	char who[64];
 
 	if (row)
@@ -73,6 +66,5 @@ void refused_line(const struct refused *r, uint32_t i, const char *driver, char 
 			request, request & 0xff, request >> 16 & 0x3fff);
 	snprintf(ret, size,
 		"what %s would have done: driver %s refused it with %s, %" PRIu64 " time%s", who,
-		driver ? driver : "of unknown version", error ? error : "an error",
-		r->rows[i].calls, r->rows[i].calls == 1 ? "" : "s");
+		r->driver, error ? error : "an error", r->calls, r->calls == 1 ? "" : "s");
 }

@@ -13,23 +13,28 @@
 #include <stdint.h>
 
 #include "bpf/neuron_event.h"
+#include "runtime/record/modules.h"
 
 #define REFUSED_ROWS 4u
 #define REFUSED_BYTES 160u
 
+struct refused_row {
+	uint32_t request;
+	int32_t result;
+	uint64_t calls;
+	char driver[33]; /* version of the one that refused it */
+};
+
 struct refused {
-	struct {
-		uint32_t request;
-		int32_t result;
-		uint64_t calls;
-	} rows[REFUSED_ROWS]; /* in the order of their first call */
+	struct refused_row rows[REFUSED_ROWS]; /* in the order of their first call */
 	uint32_t count;
 	uint64_t more_calls; /* of requests beyond */
 };
 
-/* Notes a call that has ended; driver: version of the one that answered, NULL when it is not known. */
-void refused_note(struct refused *r, const char *driver, const struct nev_ioctl *e);
-/* The sentence about row i: what was refused by which version, and which version has it. */
-void refused_line(const struct refused *r, uint32_t i, const char *driver, char *ret, size_t size);
+/* Notes a call that has ended; m, first: as of modules_driver_at. */
+void refused_note(
+	struct refused *r, const struct modules *m, const char *first, const struct nev_ioctl *e);
+/* The sentence about a row: what was refused by which version, and which version has it. */
+void refused_line(const struct refused_row *r, char *ret, size_t size);
 
 #endif

@@ -221,6 +221,55 @@ TEST("driver: a wait in vain has its number and the name of a timeout, on either
 	fx_free(&fx);
 }
 
+/* A number of the driver's own is no errno that it may look like. */
+TEST("driver: -1 is a timeout only of a doorbell, and only before 2.30", "[merge][dma]")
+{
+	static const struct {
+		const char *driver;
+		enum nev_dma_kind kind;
+		const char *name;
+	} cases[] = {
+		{"2.24.7.0", NEV_DMA_DOORBELL, "ETIMEDOUT"},
+		{"2.30.2.0", NEV_DMA_DOORBELL, ""},
+		{"3.1.0", NEV_DMA_DOORBELL, ""},
+		{"2.24.7.0", NEV_DMA_TRANSFER, ""},
+		{"2.24.7.0", NEV_DMA_MEMSET, ""},
+		{"2.24.7.0", NEV_DMA_ZEROCOPY, ""},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct rec_header_info info = {.producer = "ntrace test",
+			.instance_id = "i-0",
+			.host = "h",
+			.driver = cases[i].driver};
+		struct nev_dma d = fx_dma_of(NEV_DMA_START, cases[i].kind, TID, 1100);
+		const struct ntrace_event_view *e = NULL;
+		struct fixture fx;
+
+		REQUIRE(fx_open_bare(&fx));
+		fx_header(&fx, &info);
+		fx_clock(&fx, 100, 0);
+		d.device = 1;
+		d.engine = 128;
+		d.queue = 0;
+		d.sequence = 1;
+		fx_dma(&fx, d);
+		d.hdr.type = NEV_DMA_STOP;
+		d.hdr.time_ns += 100;
+		d.result = -1;
+		fx_dma(&fx, d);
+		REQUIRE(fx_merged(&fx, 0));
+		for (size_t k = 0; k < fx.trace.count; k++)
+			if (fx.trace.events[k].phase == PHASE_STOP)
+				e = &fx.trace.events[k];
+		REQUIRE(e != NULL);
+		test_info("case %zu", i);
+		CHECK_EQ(event_attr_number(e, "result"), -1);
+		CHECK_STR(event_attr(e, "errno"), cases[i].name);
+		fx_free(&fx);
+	}
+}
+
 TEST("driver: what a thread of the driver completes stays of its owner, without a parent",
 	"[merge][dma]")
 {
@@ -452,9 +501,11 @@ TEST("driver: what no step of the ladder reached is named, with what was tried",
 	fx_copy(&fx, TID, 1000, 2000, 64);
 	REQUIRE(fx_merge_one(&fx));
 	CHECK(is_blind(&fx,
-		"completions and timeouts of its copies, fills of memory, copies from user "
-		"memory, asynchronous copies, rings that programs fill themselves, "
-		"queues"));
+		"doorbells that a thread of the driver rings for a program, completions and "
+		"timeouts of its copies, fills of memory, asynchronous copies, rings that "
+		"programs fill themselves, queues that come and go (not hooked)"));
+	CHECK(is_blind(&fx, "copies from user memory (fentry: no such function, kprobe: no such "
+			    "function)"));
 	CHECK(is_blind(&fx, "DMA that devices start by themselves, and the driver's interrupts"));
 	CHECK(is_blind(&fx,
 		"how long copies took, those without a buffer's size, and zero copy: tracepoints "

@@ -202,6 +202,34 @@ TEST("merge: a request that the driver refused because it is of another version 
 	fx_free(&fx);
 }
 
+TEST("merge: what another driver that was loaded later refused is its refusal", "[merge][driver]")
+{
+	struct fixture fx;
+
+	REQUIRE(open_with(&fx, "2.24.7.0", NULL));
+	/* Of the first driver itself: a wrong argument. */
+	call(&fx, 100, NEURON_IOCTL_MEM_BUF_ZEROCOPY64_V40, -EINVAL, 0, 4, (const uint64_t[4]){0});
+	module(&fx, 150, 1, false, "", NULL, 0);
+	module(&fx, 160, 1, true, "2.30.2.0", NULL, 0);
+	call(&fx, 200, NEURON_IOCTL_MEM_BUF_ZEROCOPY64_V40, -EINVAL, 0, 4, (const uint64_t[4]){0});
+	call(&fx, 300, NEURON_IOCTL_MEM_BUF_ZEROCOPY64_DEPRECATED, -EINVAL, 0, 6,
+		(const uint64_t[6]){0});
+	call(&fx, 400, NEURON_IOCTL_MEM_COPY64, -EINVAL, 0, 6, (const uint64_t[6]){0});
+	call(&fx, 500, NEURON_IOCTL_DMA_QUIESCE_QUEUES, -ENOTTY, 0, 0, NULL);
+	REQUIRE(fx_merged(&fx, 0));
+	for (uint32_t i = 0; i < fx.result.blind_count; i++) {
+		test_info("%s", fx.result.blind[i]);
+		CHECK(!strstr(fx.result.blind[i], "2.24.7.0 refused"));
+		CHECK(!strstr(fx.result.blind[i], "what MEM_COPY64 of"));
+		CHECK(!strstr(fx.result.blind[i], "DMA_QUIESCE_QUEUES"));
+	}
+	CHECK(says(&fx, "what MEM_BUF_ZEROCOPY64_V40 of driver 2.24 would have done: driver "
+			"2.30.2.0 refused it with EINVAL, 1 time"));
+	CHECK(says(&fx, "what MEM_BUF_ZEROCOPY64_DEPRECATED of driver 2.27 would have done: driver "
+			"2.30.2.0 refused it with EINVAL, 1 time"));
+	fx_free(&fx);
+}
+
 TEST("merge: what was blind follows the steps that were reached", "[merge][driver]")
 {
 	static const struct {
@@ -221,6 +249,16 @@ TEST("merge: what was blind follows the steps that were reached", "[merge][drive
 			"which handle each call was made on, opens, closes and mappings of "
 			"devices (fentry: no BTF, kprobe: unknown prototype)",
 			NULL},
+		{{{"process", "tp_btf", "reached"}, {"ioctl", "syscall", "reached"}},
+			"which handle each call was made on, opens, closes and mappings of "
+			"devices (not hooked)",
+			NULL},
+		{{{"process", "tp_btf", "reached"}, {"ioctl", "syscall", "reached"}},
+			"doorbells of the driver, completions and timeouts of its copies, whole "
+			"copies, fills of memory, copies from user memory, asynchronous copies, "
+			"rings that programs fill themselves, queues that come and go (not "
+			"hooked)",
+			"the driver's interrupts"},
 		{{{"driver", "module", "not loaded"}, {"ioctl", "syscall", "reached"}},
 			"DMA that devices start by themselves, and the driver's own threads and "
 			"interrupts",
@@ -239,6 +277,104 @@ TEST("merge: what was blind follows the steps that were reached", "[merge][drive
 		}
 		CHECK(says(&fx, "doorbells rung from user space through mapped registers"));
 		CHECK(!cases[i].said || says(&fx, cases[i].said));
+		fx_free(&fx);
+	}
+}
+
+TEST("merge: what hooks of one driver reached says nothing of another that came later",
+	"[merge][driver]")
+{
+	const struct rec_module_step old[] = {{"ioctl", "fentry", "reached"},
+		{"file", "fentry", "reached"}, {"zerocopy", "fentry", "reached"},
+		{"transfer", "tracepoint", "reached"}},
+				     new[] = {{"ioctl", "fentry", "reached"},
+					     {"file", "fentry", "EBUSY"},
+					     {"zerocopy", "kprobe", "no such function"}};
+	const struct rec_ladder_step before[] = {
+		{"driver", "module", "not loaded"}, {"ioctl", "syscall", "reached"}, {0}};
+	struct fixture fx;
+	unsigned lines = 0;
+
+	REQUIRE(open_with(&fx, NULL, before));
+	fx_copy(&fx, TID, 100, 110, 1);
+	/* The newer one first and last, so that neither order hides it. */
+	module(&fx, 150, 1, true, "2.30.2.0", new, 3);
+	module(&fx, 160, 1, false, "", NULL, 0);
+	module(&fx, 170, 2, true, "2.24.7.0", old, 4);
+	module(&fx, 180, 2, false, "", NULL, 0);
+	module(&fx, 190, 3, true, "2.30.2.0", new, 3);
+	REQUIRE(fx_merged(&fx, 0));
+	for (uint32_t i = 0; i < fx.result.blind_count; i++) {
+		test_info("%s", fx.result.blind[i]);
+		lines += strstr(fx.result.blind[i], "(driver 2.30.2.0; ") != NULL;
+		if (strstr(fx.result.blind[i], "2.24.7.0"))
+			CHECK(!strstr(fx.result.blind[i], "copies from user memory"));
+	}
+	CHECK(says(&fx, "copies from user memory (driver 2.30.2.0; kprobe: no such function)"));
+	CHECK(says(&fx, "opens, closes and mappings of devices (driver 2.30.2.0; fentry: EBUSY)"));
+	CHECK_EQ(lines, 3); /* and what was not hooked: once, though it came twice */
+	CHECK(says(&fx, "how long copies took, those without a buffer's size, and zero copy: "
+			"tracepoints tell that a copy was made"));
+	fx_free(&fx);
+}
+
+TEST("merge: drivers beyond those that are named are said to have been there", "[merge][driver]")
+{
+	const struct rec_module_step all[] = {{"ioctl", "fentry", "reached"}};
+	const struct rec_ladder_step before[] = {{"driver", "module", "not loaded"}, {0}};
+	struct fixture fx;
+	bool more = false;
+
+	REQUIRE(open_with(&fx, NULL, before));
+	fx_copy(&fx, TID, 100, 110, 1);
+	for (unsigned i = 0; i < 40; i++) {
+		char version[16];
+
+		snprintf(version, sizeof(version), "2.24.%u", i);
+		module(&fx, 150 + i, i, true, version, all, 1);
+	}
+	REQUIRE(fx_merged(&fx, 0));
+	CHECK_EQ(fx.result.blind_count, sizeof(fx.result.blind) / sizeof(fx.result.blind[0]));
+	for (uint32_t i = 0; i < fx.result.blind_count; i++)
+		more |= strstr(fx.result.blind[i], "things more") != NULL;
+	CHECK(more);
+	fx_free(&fx);
+}
+
+TEST("merge: what only later drivers do is missed where it is done and was not hooked",
+	"[merge][driver]")
+{
+	static const struct {
+		const char *driver;
+		struct rec_ladder_step ladder[4];
+		bool missed;
+	} cases[] = {
+		{"2.24.7.0",
+			{{"owner", "fentry", "no such function"},
+				{"owner", "kprobe", "unknown prototype"}},
+			false},
+		{"2.27.4.0", {{"owner", "fentry", "no BTF"}}, false},
+		{"2.28.0.0", {{"owner", "fentry", "no BTF"}}, true},
+		{"2.30.2.0", {{"owner", "fentry", "EBUSY"}}, true},
+		{"2.30.2.0", {{"owner", "fentry", "EBUSY"}, {"owner", "kprobe", "reached"}}, false},
+		{"3.0", {{"owner", "kprobe", "no such function"}}, true},
+		{NULL, {{"owner", "kprobe", "no such function"}}, true},
+		{"odd", {{"owner", "kprobe", "no such function"}}, true},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct fixture fx;
+		bool missed = false;
+
+		REQUIRE(open_with(&fx, cases[i].driver, cases[i].ladder));
+		fx_copy(&fx, TID, 100, 110, 1);
+		REQUIRE(fx_merged(&fx, 0));
+		for (uint32_t k = 0; k < fx.result.blind_count; k++)
+			missed |= strstr(fx.result.blind[k],
+					  "doorbells that a thread of the driver rings for a "
+					  "program") != NULL;
+		test_info("case %zu", i);
+		CHECK_EQ(missed, cases[i].missed);
 		fx_free(&fx);
 	}
 }

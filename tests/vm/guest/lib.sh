@@ -73,11 +73,26 @@ bpf_counter() { # number as in enum nev_counter
 
 # ---- events of the stand-in, as tests/vm/programs/expect.h writes them ----------------------------
 
-# The events of a recording, threads one after the other and without their numbers.
-events_of() { # directory of the recording, kinds
+# The events of a recording as they stand in its files, a process after the other.
+events_in_order() { # directory of the recording, kinds
+	local f pid
 	for f in "$1"/*_pid_*/ntrace.pb; do
-		[ ! -e "$f" ] || ntrace dump "$f" | awk -f /vm/events.awk
-	done | grep -E "^[^ ]+ (${2:-ioctl|file|dma}) " | by_thread 1
+		pid=${f%/*}
+		[ ! -e "$f" ] || ntrace dump "$f" | awk -v pid="${pid##*_}" -f /vm/events.awk
+	done | grep -E "^[^ ]+ (${2:-ioctl|file|dma}) |^[?]"
+}
+# The same, threads one after the other and without their numbers.
+events_of() { # directory of the recording, kinds
+	events_in_order "$@" | by_thread 1
+}
+# Who of a process's threads made the events, in turns: `main` or `others`.
+turns_of() { # pid; events with threads on stdin
+	awk -v pid="$1" '$NF == pid { who = $1 == pid ? "main" : "others"; if (who != last) printf "%s%s", last ? " " : "", who; last = who }
+		END { print "" }'
+}
+# What the hooks of a recording did not reach, as its summary says.
+unreached() { # directory of the recording
+	ntrace summary "$1" | sed -nE 's/^blind: (.*\((not hooked|[a-z]+: .*)\))$/\1/p'
 }
 # Lines with a thread in column n -> without it, those of a thread together, threads in the order of their text.
 by_thread() {

@@ -5,7 +5,7 @@
  * One line per event, in the order in which the events of a thread begin; what happens inside a call
  * follows it.  Columns, `-` where an event has none:
  *
- *	kind name device engine queue seq bytes handle tx rx result thread file
+ *	kind name device engine queue seq bytes handle tx rx result thread file pid
  *
  * kind is ioctl, file or dma.  Of an ioctl the name is the request's and bytes, engine, queue and handle
  * are decoded arguments (an allocation's handle is the one it gets).  file says which kind of handle the
@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #define EXPECT_DEVICES 16
 #define EXPECT_ENGINES 132
@@ -49,6 +50,7 @@ struct event {
 struct expect {
 	FILE *out; /* NULL: nothing is written */
 	const char *thread;
+	pid_t pid;
 	bool dma;	    /* the device is the stand-in, so there is a DMA path */
 	bool is_230;	    /* in the shape of driver 2.30 */
 	unsigned transfers; /* begun so far */
@@ -80,7 +82,7 @@ static void expect(const struct expect *x, const struct event *e)
 		fprintf(x->out, " %lld", (long long)e->result);
 	else
 		fprintf(x->out, " -");
-	fprintf(x->out, " %s %s\n", x->thread, e->file ? e->file : "-");
+	fprintf(x->out, " %s %s %d\n", x->thread, e->file ? e->file : "-", (int)x->pid);
 }
 
 /* ---- DMA ---------------------------------------------------------------------------------- */
@@ -217,11 +219,12 @@ static void expect_user_start(
 }
 
 static void expect_ack(
-	struct expect *x, int device, unsigned engine, unsigned queue, unsigned count)
+	struct expect *x, int device, unsigned engine, unsigned queue, unsigned count, int result)
 {
 	struct event e = expect_queue("ack", device, engine, queue);
 
-	e.rx = count;
+	e.rx = count ? count : NO;
+	e.result = result;
 	expect(x, &e);
 }
 

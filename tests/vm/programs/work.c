@@ -207,18 +207,25 @@ static void not_attached(const struct expect *parent, const struct handle *h,
 {
 	struct expect x = *parent;
 	struct neuron_mem_free end = {c->handle};
-	int status = 0;
+	int status = 0, written[2];
+	char nothing;
 	pid_t pid;
 
+	must("pipe", pipe2(written, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		/* Not before its events are written down, for which its number is wanted. */
+		close(written[1]);
+		must("end of the pipe", read(written[0], &nothing, 1), 0);
+		_exit(request(h, NEURON_IOCTL_MEM_FREE, &end) == -EACCES ? 0 : 1);
+	}
 	x.thread = "child";
+	x.pid = pid;
 	expect_request(&x, chunk_event(h, "MEM_FREE", c, NO), -EACCES);
 	expect_file(&x, "flush", query, NO);
 	expect_file(&x, "flush", h, NO);
-	if (x.out)
-		fflush(x.out);
-	pid = fork();
-	if (pid == 0)
-		_exit(request(h, NEURON_IOCTL_MEM_FREE, &end) == -EACCES ? 0 : 1);
+	close(written[0]);
+	close(written[1]);
 	must("wait", waitpid(pid, &status, 0), pid);
 	must("status of the child", status, 0);
 }
@@ -275,28 +282,48 @@ static void say_time(const char *what, unsigned long n, const struct timespec *b
 	printf("%lu %s, %.0f ns each\n", n, what, n ? ns / (double)n : 0.0);
 }
 
-/* The shortest record, without arguments, or the longest, with six. */
-static void list_flood(struct expect *x, unsigned long n, bool longest)
+/* The shortest record, without arguments; the longest, with six; or one of the DMA path beside that of the call. */
+static const struct flood {
+	const char *name;
+	uint32_t cmd;
+	const char *request;
+	int64_t engine, result; /* engine NO: it names none */
+	bool has_handle, is_ack;
+} floods[] = {
+	{"short", NEURON_IOCTL_DEVICE_BASIC_INFO, "DEVICE_BASIC_INFO", NO, 0, false, false},
+	{"long", NEURON_IOCTL_DMA_QUEUE_INIT, "DMA_QUEUE_INIT", 999, -EINVAL, true, false},
+	{"ack", NEURON_IOCTL_DMA_ACK_COMPLETED, "DMA_ACK_COMPLETED", 999, -EINVAL, false, true},
+};
+#define FLOODS (sizeof(floods) / sizeof(floods[0]))
+
+static void list_flood(struct expect *x, unsigned long n, const struct flood *f)
 {
 	struct handle h = open_device(x, 0, false);
-	struct neuron_dma_queue_init none = {.eng_id = 999, .tx_desc_count = 1};
-	struct neuron_device_basic_info info;
-	uint32_t cmd = longest ? NEURON_IOCTL_DMA_QUEUE_INIT : NEURON_IOCTL_DEVICE_BASIC_INFO;
-	struct event e = request_event(&h, longest ? "DMA_QUEUE_INIT" : "DEVICE_BASIC_INFO");
-	void *arg = longest ? (void *)&none : (void *)&info;
-	int64_t result = longest ? -EINVAL : 0;
+	struct event e = request_event(&h, f->request);
+	/* What comes back, or the number of an engine that there is not. */
+	union {
+		uint32_t engine;
+		struct neuron_device_basic_info info;
+		struct neuron_dma_queue_init init;
+		struct neuron_dma_ack_completed ack;
+	} arg = {0};
 	struct timespec begin;
 
-	if (longest) {
-		e.engine = none.eng_id;
-		e.queue = e.handle = 0;
+	if (f->engine != NO) {
+		arg.engine = (uint32_t)f->engine;
+		e.engine = f->engine;
+		e.queue = 0;
 	}
-	for (unsigned long i = 0; i < n; i++)
-		expect_request(x, e, result);
+	if (f->has_handle)
+		e.handle = 0;
+	for (unsigned long i = 0; i < n; i++) {
+		expect_request(x, e, f->result);
+		if (f->is_ack)
+			expect_ack(x, h.device, (unsigned)f->engine, 0, 0, (int)f->result);
+	}
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (unsigned long i = 0; i < n; i++)
-		if (request(&h, cmd, arg) != result)
-			must("flood", request(&h, cmd, arg), result);
+		must("flood", request(&h, f->cmd, &arg), f->result);
 	say_time("ioctls", n, &begin);
 	close_device(x, &h, NULL);
 }
@@ -326,7 +353,8 @@ static void prepare_worker(struct worker *w, const struct expect *x, const struc
 	unsigned index, unsigned long n)
 {
 	snprintf(w->name, sizeof(w->name), "thread%u", index);
-	w->x = (struct expect){.thread = w->name, .dma = x->dma, .is_230 = x->is_230};
+	w->x = (struct expect){
+		.thread = w->name, .pid = x->pid, .dma = x->dma, .is_230 = x->is_230};
 	if (x->out)
 		w->x.out = open_memstream(&w->text, &w->text_size);
 	w->h = h;
@@ -384,7 +412,7 @@ static int usage(void)
 {
 	fprintf(stderr, "usage: work [--expect FILE] LIST...\n"
 			"lists: basic, dma, user-ring, map, completions, errors, timeout,\n"
-			"       flood N [short|long], threads T N, many-devices D\n");
+			"       flood N [short|long|ack], threads T N, many-devices D\n");
 	return 2;
 }
 
@@ -427,18 +455,20 @@ static bool driver_is_230(void)
 /* argv[0] is a list's name.  Returns how many words it took, 0: there is no such list. */
 static int run(struct expect *x, char **argv)
 {
-	bool has_word = argv[1] && argv[2];
-
 	for (size_t i = 0; i < sizeof(plain_lists) / sizeof(plain_lists[0]); i++)
 		if (!strcmp(argv[0], plain_lists[i].name)) {
 			plain_lists[i].run(x);
 			return 1;
 		}
 	if (!strcmp(argv[0], "flood")) {
-		bool longest = has_word && !strcmp(argv[2], "long");
+		size_t f = 0;
+		bool has_word = argv[1] && argv[2];
 
-		list_flood(x, number(argv, 1, 1ul << 30), longest);
-		return longest || (has_word && !strcmp(argv[2], "short")) ? 3 : 2;
+		while (has_word && f < FLOODS && strcmp(argv[2], floods[f].name) != 0)
+			f++;
+		has_word &= f < FLOODS;
+		list_flood(x, number(argv, 1, 1ul << 30), &floods[has_word ? f : 0]);
+		return has_word ? 3 : 2;
 	}
 	if (!strcmp(argv[0], "threads")) {
 		list_threads(x, (unsigned)number(argv, 1, MAX_THREADS), number(argv, 2, 1ul << 30));
@@ -463,6 +493,7 @@ int main(int argc, char **argv)
 	}
 	if (argc <= at)
 		return usage();
+	main_thread.pid = getpid();
 	main_thread.dma = !getenv("NTRACE_DEVICE_ROOT");
 	main_thread.is_230 = main_thread.dma && driver_is_230();
 	for (; at < argc; at += words) {

@@ -68,7 +68,7 @@ static void run_ring(struct expect *x, const struct handle *h, struct ring *r, u
 	while (r->dst_map[last] != wanted[last])
 		usleep(100);
 	expect_request(x, queue_event(h, "DMA_ACK_COMPLETED", RING_ENGINE, RING_QUEUE), 0);
-	expect_ack(x, h->device, RING_ENGINE, RING_QUEUE, count);
+	expect_ack(x, h->device, RING_ENGINE, RING_QUEUE, count, 0);
 	must("DMA_ACK_COMPLETED", request(h, NEURON_IOCTL_DMA_ACK_COMPLETED, &ack), 0);
 }
 
