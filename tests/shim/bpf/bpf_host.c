@@ -501,6 +501,15 @@ void bpf_host_kernel_fault(const void *from, unsigned long size)
 	faults[fault_count++] = (struct range){(uintptr_t)from, NULL, size};
 }
 
+static void run_once(void (**what)(void))
+{
+	void (*fn)(void) = *what;
+
+	*what = NULL;
+	if (fn)
+		fn();
+}
+
 /* Like the kernel's: a read that faults leaves zeroes. */
 long bpf_host_read_kernel(void *to, unsigned size, const void *from)
 {
@@ -527,6 +536,7 @@ long bpf_host_read_user(void *to, unsigned size, const void *from)
 		if (at < r->from || at - r->from > r->size || size > r->size - (at - r->from))
 			continue;
 		memcpy(to, (const uint8_t *)r->bytes + (at - r->from), size);
+		run_once(&bpf_host.at_read);
 		return 0;
 	}
 	memset(to, 0, size);
@@ -538,6 +548,7 @@ unsigned long long bpf_host_clock(void)
 	unsigned long long now = bpf_host.boot_ns;
 
 	bpf_host.boot_ns += bpf_host.tick_ns;
+	run_once(&bpf_host.at_clock);
 	return now;
 }
 
