@@ -195,6 +195,8 @@ enum nev_counter {
 	NEV_C_DMA_DONE,		  /* submitted */
 	NEV_C_DMA_LOST_RING_FULL, /* bpf_ringbuf_reserve failed */
 	NEV_C_LOST_RATE,	  /* calls beyond the ceiling of their process */
+	NEV_C_DMA_NO_PLACE, /* starts of the DMA path that a map had no room for: no end, or no number */
+	NEV_C_DMA_UNENDED, /* starts that were kept, and forgotten because their end did not come */
 	NEV_C_MAX,
 };
 
@@ -228,7 +230,7 @@ struct nev_cpu {
 	/* Set by the reader while two levels of hooks watch the same calls: the second looks whether
 	 * the first has it. */
 	__u64 overlap;
-	__u64 pad[3];
+	__u64 pad;
 };
 
 /* Map `walk`, mapped by the reader: the answer of the program that walks `inflight`. */

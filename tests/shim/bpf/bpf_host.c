@@ -119,6 +119,12 @@ static bool is_hash(const struct map *m)
 	return m->type == BPF_MAP_TYPE_HASH || m->type == BPF_MAP_TYPE_LRU_HASH;
 }
 
+/* Of the current task, by its number. */
+static bool is_storage(const struct map *m)
+{
+	return m->type == BPF_MAP_TYPE_TASK_STORAGE;
+}
+
 static bool is_array(const struct map *m)
 {
 	return m->type == BPF_MAP_TYPE_ARRAY;
@@ -143,7 +149,8 @@ static int map_add(const struct bpf_map *of)
 			       : -EINVAL;
 	if (map_count == MAPS_MAX)
 		return -ENOSPC;
-	if (!is_hash(&new) && !is_array(&new) && new.type != BPF_MAP_TYPE_RINGBUF)
+	if (!is_hash(&new) && !is_array(&new) && !is_storage(&new) &&
+		new.type != BPF_MAP_TYPE_RINGBUF)
 		return -EOPNOTSUPP;
 	snprintf(new.name, sizeof(new.name), "%s", bpf_map__name(of));
 	maps[map_count++] = new;
@@ -330,6 +337,26 @@ void *bpf_host_map_lookup(const char *map, const void *key)
 	struct map *m = map_named(map);
 
 	return fails(m, BPF_HOST_LOOKUP) ? NULL : lookup(m, key);
+}
+
+/* `make` 1: and make it, all zero. */
+void *bpf_host_task_storage(const char *map, void *task, unsigned long long make)
+{
+	struct map *m = map_named(map);
+	struct entry **at;
+
+	if (!task || !is_storage(m))
+		die("no storage of a task", map);
+	if (fails(m, BPF_HOST_LOOKUP))
+		return NULL;
+	at = hash_slot(m, &bpf_host.tid);
+	if (!*at && make) {
+		m->count++;
+		*at = zeroed(sizeof(**at));
+		(*at)->key = copy_of(&bpf_host.tid, m->key_size);
+		(*at)->value = zeroed(m->value_size);
+	}
+	return *at ? (*at)->value : NULL;
 }
 
 long bpf_host_map_update(

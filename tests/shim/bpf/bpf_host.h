@@ -117,6 +117,7 @@ void *bpf_host_alloc(unsigned long size);
 /* ---- what the programs call --------------------------------------------------------------- */
 
 void *bpf_host_map_lookup(const char *map, const void *key);
+void *bpf_host_task_storage(const char *map, void *task, unsigned long long make);
 long bpf_host_map_update(
 	const char *map, const void *key, const void *value, unsigned long long flags);
 long bpf_host_map_delete(const char *map, const void *key);
