@@ -234,15 +234,20 @@ static __always_inline void emit(struct nev_cpu *cpu, const struct nev_inflight 
 	count(cpu, NEV_C_DONE, via);
 }
 
-/* Reads what the driver has written behind a user pointer.  The page was just written to, so that it is
- * there but for rare cases; then the value stays 0 and unsaid. */
-static __always_inline void read_out(struct nev_inflight *in)
+/* Reads what the driver has written behind a user pointer: 8 bytes, as each such field has
+ * (tests/unit/ioctl_table_test.c).  The page was just written to, so that it is there but for rare cases; then
+ * the field is left out of the event, and counted. */
+static __always_inline void read_out(struct nev_cpu *cpu, struct nev_inflight *in, enum nev_via via)
 {
 	__u32 i = in->out_index;
 	__u64 value;
 
-	if (i >= NEV_MAX_ARGS || bpf_probe_read_user(&value, sizeof(value), (const void *)in->out))
+	if (i >= NEV_MAX_ARGS)
 		return;
+	if (bpf_probe_read_user(&value, sizeof(value), (const void *)in->out)) {
+		count(cpu, NEV_C_ARG_FAULT, via);
+		return;
+	}
 	in->args[i] = value;
 	in->flags |= NEV_F_HANDLE_OUT;
 }
@@ -259,7 +264,7 @@ static __always_inline void leave(__u32 tid, __s32 result, enum nev_via via)
 	if (!cpu)
 		return;
 	if (in->out && result == 0)
-		read_out(in);
+		read_out(cpu, in, via);
 	if (in->nargs == 0)
 		emit(cpu, in, result, via, 0);
 	else if (in->nargs == 2)

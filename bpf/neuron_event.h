@@ -185,7 +185,7 @@ enum nev_counter {
 	NEV_C_DONE,		  /* records submitted */
 	NEV_C_LOST_RING_FULL,	  /* bpf_ringbuf_reserve failed */
 	NEV_C_LOST_INFLIGHT_FULL, /* `inflight` has no room for one more thread */
-	NEV_C_ARG_FAULT,	  /* argument unreadable: not a loss, the record is there */
+	NEV_C_ARG_FAULT, /* argument, or what it leads to, unreadable: not a loss, the record is there */
 	/* Calls whose return was not seen, found when the thread went on, and those that the kernel
 	 * kept out of `inflight` although it had room. */
 	NEV_C_LOST_EXIT,

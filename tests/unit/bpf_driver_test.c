@@ -200,6 +200,7 @@ TEST("bpf driver: a handle that the driver gave back is read where the pointer l
 		REQUIRE(e != NULL);
 		CHECK_EQ(e->flags, NEV_F_WORK | (cases[i].told ? NEV_F_HANDLE_OUT : 0));
 		CHECK_EQ(e->args[q.out_index], cases[i].told ? handle : 0);
+		CHECK_EQ(bpf_test_counter(NEV_C_ARG_FAULT), !cases[i].mapped);
 		bpf_test_close();
 	}
 }
