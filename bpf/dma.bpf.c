@@ -69,10 +69,13 @@ static __always_inline int doorbell(const void *udma, __u32 queue, __u32 tx, __u
 	struct dma_thread *t = thread_of(false);
 	struct dma_place p;
 
-	if (t && t->user_mark) { /* it has a record of its own */
-		if (t->user_mark == USER_ONCE)
+	if (t && t->user_mark) {
+		bool here = t->user_call == call_of_thread();
+
+		if (!here || t->user_mark == USER_ONCE)
 			t->user_mark = USER_NONE;
-		return 0;
+		if (here)
+			return 0; /* it has a record of its own */
 	}
 	if (!bpf_core_type_exists(struct ndma_eng))
 		return 0;
@@ -172,11 +175,9 @@ int BPF_PROG(completion_fexit, struct ndma_eng *eng, struct ndma_ring *ring, uns
 SEC("kprobe/ndma_memcpy_wait_for_completion")
 int completion_kprobe(struct pt_regs *ctx)
 {
-	struct dma_thread *t = thread_of(true);
+	struct dma_thread *t;
 
-	if (!is_mine(NEV_VIA_KPROBE))
-		return 0;
-	if (!t)
+	if (!is_mine(NEV_VIA_KPROBE) || !(t = thread_of(true)))
 		return 0;
 	t->eng = ctx->di;
 	t->ring = ctx->si;
@@ -356,6 +357,14 @@ static __always_inline void end_async(const struct dma_async_key *k, __s32 resul
 	put_async(NEV_DMA_STOP, &a, result);
 }
 
+static __always_inline void keep_async(const struct dma_async_key *k, const struct dma_async *a)
+{
+	if (bpf_map_lookup_elem(&dma_asyncs, k)) /* nobody waited for the one before */
+		count_dma(NEV_C_DMA_UNENDED, 1);
+	if (bpf_map_update_elem(&dma_asyncs, k, a, BPF_ANY))
+		count_dma(NEV_C_DMA_NO_PLACE, 1);
+}
+
 /* ndma_memcpy_mc_async(nd, src_mc, dst_mc, src_off, dst_off, size | prefetch, earlier, *handle) */
 SEC("kprobe/ndma_memcpy_mc_async")
 int async_kprobe(struct pt_regs *ctx)
@@ -396,7 +405,7 @@ int async_kret(struct pt_regs *ctx)
 		end_async(&k, result);
 	if (result == 0 && t->async_handle &&
 		!bpf_probe_read_kernel(&k.handle, 4, (const void *)t->async_handle))
-		bpf_map_update_elem(&dma_asyncs, &k, &a, BPF_ANY);
+		keep_async(&k, &a);
 	else
 		put_async(NEV_DMA_STOP, &a, result);
 	return 0;
@@ -434,12 +443,14 @@ int await_kret(struct pt_regs *ctx)
 /* ---- rings of user space: ndmar_queue_copy_start(nd, eng, qid, tx, rx) and
  * ndmar_ack_completed(nd, eng, qid, count) --------------------------------------------------- */
 
-static __always_inline int begin_user(void)
+static __always_inline int begin_user(__u32 mark)
 {
 	struct dma_thread *t = thread_of(true);
 
-	if (t)
-		t->user_mark = USER_INSIDE;
+	if (t) {
+		t->user_mark = mark;
+		t->user_call = call_of_thread();
+	}
 	return 0;
 }
 
@@ -459,7 +470,7 @@ int BPF_PROG(user_fentry, struct neuron_device *nd, unsigned int engine, unsigne
 {
 	if (!is_mine(NEV_VIA_FENTRY))
 		return 0;
-	return begin_user();
+	return begin_user(USER_INSIDE);
 }
 
 SEC("fexit/ndmar_queue_copy_start")
@@ -517,7 +528,7 @@ int user_kprobe(struct pt_regs *ctx)
 {
 	if (!is_mine(NEV_VIA_KPROBE))
 		return 0;
-	begin_user();
+	begin_user(USER_INSIDE);
 	return keep_place(ctx, ctx->cx, ctx->r8);
 }
 
@@ -585,11 +596,9 @@ static __always_inline struct dma_place place_in(const struct raw_args *ctx)
 SEC("raw_tp/dma_queue_copy_start")
 int user_tracepoint(struct raw_args *ctx)
 {
-	struct dma_thread *t = thread_of(true);
 	struct dma_place p = place_in(ctx);
 
-	if (t)
-		t->user_mark = USER_ONCE;
+	begin_user(USER_ONCE);
 	put_user(&p, ctx->args[3], ctx->args[4], 0);
 	return 0;
 }

@@ -3,10 +3,14 @@
  * dma_path.h - what the programs of dma.bpf.c share: who rang which queue how often, what a thread is in
  * the middle of, and the one place that writes records of the DMA path.
  *
- * A queue's doorbells are counted here, whoever rings, and kept until their completion comes: copies that
- * are in flight on a queue complete in order, and the number of descriptors tells one that was
- * given up.  So a completion knows its doorbell's number and owner, also when a thread of the driver
- * sees it.
+ * A queue's doorbells are counted here, whoever rings.  Those of the driver's own rings are kept until their
+ * completion comes: copies that are in flight on a queue complete in order, and the number of descriptors
+ * tells one that was given up.  So a completion knows its doorbell's number and owner, also when a
+ * thread of the driver sees it.  The driver holds the ring's lock where it rings and where it waits, so what
+ * is kept of a ring needs none.
+ *
+ * No map here drops an entry to make room for another: what finds no place, and what is forgotten before its
+ * end came, is counted.
  *
  * The programs may be preempted, so counters of a CPU take an atomic operation.  A record's clock is read
  * when its place in the ring is taken: a reader that has seen the end of the ring after reading its own
@@ -19,10 +23,16 @@
 #include <bpf/bpf_core_read.h>
 #include "vmlinux/neuron.h"
 
-#define DMA_PENDING 64u /* doorbells in flight on a queue that are remembered; a power of two */
-#define DMA_QUEUES 1024u
-#define DMA_THREADS 4096u
-#define DMA_ASYNCS 1024u
+/* What a host of today has at the most: 16 devices of 8 cores, of 132 engines with 16 queues each.  Of these queues
+ * the driver uses one for each core, and from 2.28 on as many more as are asked for. */
+#define DMA_QUEUES (16u * 132u * 16u)
+#define DMA_RINGS (16u * 8u * 2u)
+/* From 2.28 on a ring has 1023 contexts, each with one doorbell at a time; before, two are in flight. */
+#define DMA_PENDING 1024u
+#define DMA_SEARCHED \
+	64u /* so many of the oldest may have been given up and the next still be found */
+/* Two handles for each core; 64 devices are all that the driver can have. */
+#define DMA_ASYNCS (64u * 8u * 2u)
 
 struct dma_place {
 	__u16 device, engine, queue, zero;
@@ -35,10 +45,8 @@ struct dma_rung {
 	__u32 tgid, tid; /* for whom it was rung; tid 0: a thread of the driver rang */
 };
 
-struct dma_queue {
-	__u32 rung;	  /* doorbells so far */
-	__u32 first, end; /* pending, free running */
-	__u32 zero;
+struct dma_ring {
+	__u32 first, end; /* free running */
 	struct dma_rung pending[DMA_PENDING];
 };
 
@@ -73,6 +81,7 @@ struct dma_thread {
 	__u32 transfers;		/* whole ones so far */
 	__u64 eng, ring;		/* that is waited for */
 	__u32 count;
+	__u64 user_call; /* start of the call that was open when user_mark was set: it is void in another */
 	__u32 user_mark; /* its next doorbell is of a ring of user space: enum */
 	__u32 owner;	 /* tgid; the thread is the driver's and works for it; 0: it does not */
 	struct dma_place place; /* of a function of a queue */
@@ -86,21 +95,29 @@ enum {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, DMA_QUEUES);
 	__type(key, struct dma_place);
-	__type(value, struct dma_queue);
+	__type(value, __u32); /* doorbells so far */
 } dma_queues SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, DMA_THREADS);
-	__type(key, __u32); /* tid */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, DMA_RINGS);
+	__type(key, struct dma_place);
+	__type(value, struct dma_ring);
+} dma_rings SEC(".maps");
+
+/* The kernel frees a thread's when the thread ends. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
 	__type(value, struct dma_thread);
 } dma_threads SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, DMA_ASYNCS);
 	__type(key, struct dma_async_key);
 	__type(value, struct dma_async);
@@ -113,13 +130,13 @@ struct {
 	__type(value, __u32); /* asynchronous copies of a device so far */
 } dma_async_count SEC(".maps");
 
-/* A queue that was never met, all zero: too large for the stack. */
+/* A ring that was never met, all zero: too large for the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct dma_queue);
-} dma_new_queue SEC(".maps");
+	__type(value, struct dma_ring);
+} dma_new_ring SEC(".maps");
 
 /* ---- who and where ------------------------------------------------------------------------ */
 
@@ -161,33 +178,64 @@ static __always_inline bool is_mine(enum nev_via via)
 	return (in && in->start_ns ? in->via : NEV_VIA_FENTRY) == via;
 }
 
-static __always_inline struct dma_thread *thread_of(bool make)
+static __always_inline void count_dma(enum nev_counter c, __u32 n)
 {
-	__u32 tid = this_tid();
-	struct dma_thread *t = bpf_map_lookup_elem(&dma_threads, &tid);
+	struct nev_cpu *cpu = this_cpu();
 
-	if (!t && make) {
-		struct dma_thread none = {};
+	if (cpu && n)
+		__sync_fetch_and_add(&cpu->counters[c], n);
+}
 
-		bpf_map_update_elem(&dma_threads, &tid, &none, BPF_NOEXIST);
-		t = bpf_map_lookup_elem(&dma_threads, &tid);
-	}
+static __always_inline struct dma_thread *thread_of(const bool make)
+{
+	struct dma_thread *t = bpf_task_storage_get(&dma_threads, bpf_get_current_task_btf(), NULL,
+		make ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+
+	if (!t && make)
+		count_dma(NEV_C_DMA_NO_PLACE, 1);
 	return t;
 }
 
-static __always_inline struct dma_queue *queue_of(const struct dma_place *p)
+/* Start of the call that is open on this thread; 0: none. */
+static __always_inline __u64 call_of_thread(void)
 {
-	struct dma_queue *q = bpf_map_lookup_elem(&dma_queues, p);
+	__u32 tid = this_tid();
+	const struct nev_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
+
+	return in ? in->start_ns : 0;
+}
+
+/* Number of the next doorbell of a queue; 0: there is no place for it. */
+static __always_inline __u32 next_number(const struct dma_place *p)
+{
+	__u32 *n = bpf_map_lookup_elem(&dma_queues, p), none = 0;
+
+	if (!n) {
+		(void)bpf_map_update_elem(&dma_queues, p, &none, BPF_NOEXIST);
+		n = bpf_map_lookup_elem(&dma_queues, p);
+	}
+	if (n)
+		return __sync_fetch_and_add(n, 1) + 1;
+	count_dma(NEV_C_DMA_NO_PLACE, 1);
+	return 0;
+}
+
+static __always_inline struct dma_ring *ring_of(const struct dma_place *p)
+{
+	struct dma_ring *q = bpf_map_lookup_elem(&dma_rings, p);
 	const void *none;
 	__u32 zero = 0;
 
 	if (q)
 		return q;
-	none = bpf_map_lookup_elem(&dma_new_queue, &zero);
-	if (!none)
-		return NULL;
-	bpf_map_update_elem(&dma_queues, p, none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&dma_queues, p);
+	none = bpf_map_lookup_elem(&dma_new_ring, &zero);
+	if (none) {
+		(void)bpf_map_update_elem(&dma_rings, p, none, BPF_NOEXIST);
+		q = bpf_map_lookup_elem(&dma_rings, p);
+	}
+	if (!q)
+		count_dma(NEV_C_DMA_NO_PLACE, 1);
+	return q;
 }
 
 /* ---- records ------------------------------------------------------------------------------ */
@@ -272,27 +320,21 @@ static __always_inline void ring_doorbell(
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	struct dma_fact f = {.place = *p, .kind = NEV_DMA_DOORBELL, .tx = tx, .rx = rx};
-	struct dma_queue *q = queue_of(p);
+	struct dma_ring *q = ring_of(p);
 	__u32 tgid = owner ? owner : id >> 32, tid = owner ? 0 : (__u32)id;
-	struct dma_rung *r;
 
 	if (owner)
 		f.flags = NEV_DMA_F_KTHREAD;
-	if (!q) { /* there is no room: nobody will know its end */
-		if (wanted(tgid))
-			put_dma(NEV_DMA_START, &f, tgid, tid);
-		return;
+	f.sequence = next_number(p);
+	if (q) {					/* else nobody will know its end */
+		if (q->end - q->first >= DMA_PENDING) { /* the oldest was given up */
+			q->first = q->end - DMA_PENDING + 1;
+			count_dma(NEV_C_DMA_UNENDED, 1);
+		}
+		q->pending[q->end & (DMA_PENDING - 1)] = (struct dma_rung){
+			.sequence = f.sequence, .tx = tx, .rx = rx, .tgid = tgid, .tid = tid};
+		q->end++;
 	}
-	if (q->end - q->first >= DMA_PENDING)
-		q->first = q->end - DMA_PENDING + 1; /* the oldest was given up */
-	r = &q->pending[q->end & (DMA_PENDING - 1)];
-	r->sequence = ++q->rung;
-	r->tx = tx;
-	r->rx = rx;
-	r->tgid = tgid;
-	r->tid = tid;
-	q->end++;
-	f.sequence = r->sequence;
 	if (wanted(tgid))
 		put_dma(NEV_DMA_START, &f, tgid, tid);
 }
@@ -301,13 +343,13 @@ static __always_inline void ring_doorbell(
 static __always_inline bool take_completed(
 	const struct dma_place *p, __u32 count, struct dma_rung *ret)
 {
-	struct dma_queue *q = bpf_map_lookup_elem(&dma_queues, p);
+	struct dma_ring *q = bpf_map_lookup_elem(&dma_rings, p);
 	__u32 at;
 
 	if (!q)
 		return false;
 	at = q->first;
-	for (__u32 i = 0; i < DMA_PENDING; i++, at++) {
+	for (__u32 i = 0; i < DMA_SEARCHED; i++, at++) {
 		const struct dma_rung *r = &q->pending[at & (DMA_PENDING - 1)];
 
 		if (at == q->end)
@@ -316,6 +358,7 @@ static __always_inline bool take_completed(
 			continue;
 		*ret = *r;
 		q->first = at + 1;
+		count_dma(NEV_C_DMA_UNENDED, i);
 		return true;
 	}
 	return false;
@@ -342,10 +385,9 @@ static __always_inline void complete(const struct dma_place *p, __u32 count, __s
 
 static __always_inline void put_user(const struct dma_place *p, __u32 tx, __u32 rx, __s32 result)
 {
-	struct dma_queue *q = queue_of(p);
 	struct dma_fact f = {.place = *p,
 		.kind = NEV_DMA_USER,
-		.sequence = q ? ++q->rung : 0,
+		.sequence = next_number(p),
 		.tx = tx,
 		.rx = rx,
 		.result = result};
@@ -358,10 +400,12 @@ static __always_inline void put_queue(
 	enum nev_dma_kind kind, const struct dma_place *p, __u32 tx, __u32 rx, __s32 result)
 {
 	struct dma_fact f = {.place = *p, .kind = kind, .tx = tx, .rx = rx, .result = result};
-	struct dma_queue *q;
+	struct dma_ring *q;
 
-	if (kind == NEV_DMA_QUEUE_INIT && (q = bpf_map_lookup_elem(&dma_queues, p)))
+	if (kind == NEV_DMA_QUEUE_INIT && (q = bpf_map_lookup_elem(&dma_rings, p))) {
+		count_dma(NEV_C_DMA_UNENDED, q->end - q->first);
 		q->first = q->end;
+	}
 	put_own(NEV_DMA_POINT, &f);
 }
 
@@ -378,6 +422,8 @@ static __always_inline void begin_whole(
 		return;
 	f.sequence = ++t->transfers;
 	f.place.device = device;
+	if (t->whole[kind - 1].sequence) /* the kernel skipped the program at its return */
+		count_dma(NEV_C_DMA_UNENDED, 1);
 	t->whole[kind - 1] = (struct dma_whole){
 		.bytes = bytes, .sequence = f.sequence, .device = device, .flags = flags};
 	put_own(NEV_DMA_START, &f);

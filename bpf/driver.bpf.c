@@ -54,7 +54,7 @@ static __always_inline int begin_ioctl(
 		return 0;
 	in.device = device_of(file, BPF_CORE_READ(file, f_inode));
 	in.flags = kind_of(file);
-	begin(&in, arg);
+	begin(&in, arg, entering_of(NEV_OP_END, via), via);
 	return 0;
 }
 
@@ -73,7 +73,7 @@ static __always_inline int begin_op(
 		return 0;
 	in.device = device_of(file, inode);
 	in.flags = kind_of(file);
-	begin(&in, NULL);
+	begin(&in, NULL, entering_of(op, via), via);
 	return 0;
 }
 
@@ -94,7 +94,7 @@ static __always_inline int begin_mmap(
 	in.flags = kind_of(file);
 	in.args[0] = (__u64)BPF_CORE_READ(vma, vm_pgoff) << PAGE_SHIFT;
 	in.args[1] = BPF_CORE_READ(vma, vm_end) - start;
-	begin(&in, NULL);
+	begin(&in, NULL, entering_of(NEV_OP_MMAP, via), via);
 	return 0;
 }
 

@@ -3,8 +3,7 @@
  * ioctl.bpf.c - system-call level hooks: every ioctl on a neuron device file, entry and return; and the
  * process filter.  Owns the maps that the other objects share.
  *
- * A call that goes to a file of `devices` takes the way of ioctl_path.h.  The entry and return programs
- * run with preemption off, so the counters of a CPU need no atomic operation there; the others use one.
+ * A call that goes to a file of `devices` takes the way of ioctl_path.h.
  */
 #include "vmlinux/vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -87,7 +86,7 @@ int enter_ioctl(struct trace_event_raw_sys_enter *ctx)
 	}
 	in.device = device;
 	in.request = ctx->args[1];
-	begin(&in, (const void *)ctx->args[2]);
+	begin(&in, (const void *)ctx->args[2], NEV_ENTERING_UNDISTURBED, NEV_VIA_SYSCALL);
 	return 0;
 }
 

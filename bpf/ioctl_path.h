@@ -6,8 +6,10 @@
  * fields; at return it becomes one record of the ring buffer.  Nothing wakes the reader: it drains by
  * the clock.  Whatever cannot be recorded is counted.
  *
- * The programs that call this run with preemption off, so the counters of a CPU need no atomic
- * operation; those that do not hold it off use one.
+ * Programs at fentry and fexit stay on their CPU but may be preempted there by a task in which others run; those
+ * of the system call and at kprobes hold preemption off.  What a CPU has is therefore counted with an atomic
+ * operation by the former, while a plain one does for the latter: nothing comes between.  The kernel
+ * runs no program twice at once on a CPU (it skips it), so a program at fentry has its entering_ns for itself.
  */
 #ifndef NTRACE_BPF_IOCTL_PATH_H
 #define NTRACE_BPF_IOCTL_PATH_H
@@ -21,19 +23,38 @@ static __always_inline bool is_known_number(__u32 request)
 	       known_numbers[request >> 6 & 3] >> (request & 63) & 1;
 }
 
+/* Counts one more.  via is a constant. */
+static __always_inline void count(struct nev_cpu *cpu, enum nev_counter c, enum nev_via via)
+{
+	if (via == NEV_VIA_FENTRY)
+		__sync_fetch_and_add(&cpu->counters[c], 1);
+	else
+		store(cpu->counters[c], cpu->counters[c] + 1);
+}
+
+/* Where calls that enter so are timed on a CPU.  Both are constants. */
+static __always_inline enum nev_entering entering_of(__u32 request, enum nev_via via)
+{
+	if (via != NEV_VIA_FENTRY)
+		return NEV_ENTERING_UNDISTURBED;
+	return request <= NEV_OP_MMAP ? (enum nev_entering)request : NEV_ENTERING_IOCTL;
+}
+
 /* The head of an argument structure has been read: the value at an offset of it.  The scratch is 8
  * bytes longer than any offset says: 8 are loaded. */
-static __always_inline __u64 arg_word(const struct nev_cpu *cpu, __u32 offset)
+static __always_inline __u64 arg_word(const __u8 *bytes, __u32 offset)
 {
 	barrier_var(offset);
-	return *(const __u64 *)&cpu->arg[offset & (NEV_ARG_BYTES - 1)];
+	return *(const __u64 *)&bytes[offset & (NEV_ARG_BYTES - 1)];
 }
 
 /* Fills in->args by the row of the request; a structure that cannot be read leaves them 0.  Its head
  * is read at once, and the fields are cut out of the copy: a read of user memory costs more than all the
  * rest of this. */
-static __always_inline void read_args(struct nev_cpu *cpu, struct nev_inflight *in, const void *arg)
+static __always_inline void read_args(
+	struct nev_cpu *cpu, struct nev_inflight *in, const void *arg, enum nev_via via)
 {
+	__u8 *bytes = cpu->arg[via == NEV_VIA_FENTRY];
 	const struct nev_request *row = bpf_map_lookup_elem(&requests, &in->request);
 	__u32 span;
 
@@ -46,9 +67,9 @@ static __always_inline void read_args(struct nev_cpu *cpu, struct nev_inflight *
 	span = row->span;
 	if (!span)
 		return;
-	if (span > NEV_ARG_BYTES || bpf_probe_read_user(cpu->arg, span, arg)) {
+	if (span > NEV_ARG_BYTES || bpf_probe_read_user(bytes, span, arg)) {
 		in->flags |= NEV_F_ARG_FAULT;
-		cpu->counters[NEV_C_ARG_FAULT]++;
+		count(cpu, NEV_C_ARG_FAULT, via);
 		return;
 	}
 #pragma unroll
@@ -58,10 +79,10 @@ static __always_inline void read_args(struct nev_cpu *cpu, struct nev_inflight *
 
 		if (!width)
 			break; /* the end of the list */
-		in->args[i] = arg_word(cpu, row->args[i].offset) << unused_bits >> unused_bits;
+		in->args[i] = arg_word(bytes, row->args[i].offset) << unused_bits >> unused_bits;
 	}
 	if (row->out) {
-		in->out = arg_word(cpu, row->out);
+		in->out = arg_word(bytes, row->out);
 		in->out_index = row->out_index;
 	}
 }
@@ -96,13 +117,14 @@ static __always_inline void enter_again(
 	store(entry->start_ns, start_ns);
 }
 
-static __always_inline void enter(struct nev_cpu *cpu, struct nev_inflight *in, const void *arg)
+static __always_inline void enter(
+	struct nev_cpu *cpu, struct nev_inflight *in, const void *arg, enum nev_via via)
 {
 	struct nev_inflight *entry;
 	long error;
 
 	if (in->request >= NEV_OP_END)
-		read_args(cpu, in, arg);
+		read_args(cpu, in, arg, via);
 	entry = bpf_map_lookup_elem(&inflight, &in->tid);
 	if (entry) {
 		enter_again(cpu, entry, in);
@@ -110,7 +132,7 @@ static __always_inline void enter(struct nev_cpu *cpu, struct nev_inflight *in, 
 	}
 	error = bpf_map_update_elem(&inflight, &in->tid, in, BPF_NOEXIST);
 	if (error == -7 /* E2BIG */)
-		cpu->counters[NEV_C_LOST_INFLIGHT_FULL]++;
+		count(cpu, NEV_C_LOST_INFLIGHT_FULL, via);
 	else if (error)
 		__sync_fetch_and_add(&cpu->counters[NEV_C_LOST_EXIT], 1);
 }
@@ -156,8 +178,10 @@ static __always_inline bool is_beyond_ceiling(const struct nev_inflight *in)
 	return __sync_fetch_and_add(&rate->calls, 1) >= rate_ceiling;
 }
 
-/* Puts a call into `inflight`: times it, reads what it asks for.  `in` says who calls what. */
-static __always_inline void begin(struct nev_inflight *in, const void *arg)
+/* Puts a call into `inflight`: times it, reads what it asks for.  `in` says who calls what, `entering` is a
+ * constant: entering_of. */
+static __always_inline void begin(
+	struct nev_inflight *in, const void *arg, enum nev_entering entering, enum nev_via via)
 {
 	struct nev_cpu *cpu = this_cpu();
 
@@ -165,28 +189,28 @@ static __always_inline void begin(struct nev_inflight *in, const void *arg)
 		return; /* cannot be: there is one per possible CPU */
 	if (cpu->overlap && is_taken(in))
 		return;
-	store(cpu->entering_ns, 1);
+	store(cpu->entering_ns[entering], 1);
 	in->start_ns = bpf_ktime_get_boot_ns();
-	store(cpu->entering_ns, in->start_ns);
-	store(cpu->counters[NEV_C_ENTERED], cpu->counters[NEV_C_ENTERED] + 1);
+	store(cpu->entering_ns[entering], in->start_ns);
+	count(cpu, NEV_C_ENTERED, via);
 	if (is_beyond_ceiling(in)) {
 		enter_other(in->tid);
-		store(cpu->counters[NEV_C_LOST_RATE], cpu->counters[NEV_C_LOST_RATE] + 1);
+		count(cpu, NEV_C_LOST_RATE, via);
 	} else {
-		enter(cpu, in, arg);
+		enter(cpu, in, arg, via);
 	}
-	store(cpu->entering_ns, 0);
+	store(cpu->entering_ns[entering], 0);
 }
 
 /* The one place that writes records.  nargs is a constant: the kernel wants to know the size. */
-static __always_inline void emit(
-	struct nev_cpu *cpu, const struct nev_inflight *in, __s32 result, const __u32 nargs)
+static __always_inline void emit(struct nev_cpu *cpu, const struct nev_inflight *in, __s32 result,
+	enum nev_via via, const __u32 nargs)
 {
-	__u64 seq = cpu->seq++;
+	__u64 seq = via == NEV_VIA_FENTRY ? __sync_fetch_and_add(&cpu->seq, 1) : cpu->seq++;
 	struct nev_ioctl *e = bpf_ringbuf_reserve(&ring, sizeof(*e) + nargs * sizeof(__u64), 0);
 
 	if (!e) {
-		cpu->counters[NEV_C_LOST_RING_FULL]++;
+		count(cpu, NEV_C_LOST_RING_FULL, via);
 		return;
 	}
 	e->hdr.time_ns = bpf_ktime_get_boot_ns();
@@ -207,18 +231,23 @@ static __always_inline void emit(
 	for (__u32 i = 0; i < nargs; i++)
 		e->args[i] = in->args[i];
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
-	store(cpu->counters[NEV_C_DONE], cpu->counters[NEV_C_DONE] + 1);
+	count(cpu, NEV_C_DONE, via);
 }
 
-/* Reads what the driver has written behind a user pointer.  The page was just written to, so that it is
- * there but for rare cases; then the value stays 0 and unsaid. */
-static __always_inline void read_out(struct nev_inflight *in)
+/* Reads what the driver has written behind a user pointer: 8 bytes, as each such field has
+ * (tests/unit/ioctl_table_test.c).  The page was just written to, so that it is there but for rare cases; then
+ * the field is left out of the event, and counted. */
+static __always_inline void read_out(struct nev_cpu *cpu, struct nev_inflight *in, enum nev_via via)
 {
 	__u32 i = in->out_index;
 	__u64 value;
 
-	if (i >= NEV_MAX_ARGS || bpf_probe_read_user(&value, sizeof(value), (const void *)in->out))
+	if (i >= NEV_MAX_ARGS)
 		return;
+	if (bpf_probe_read_user(&value, sizeof(value), (const void *)in->out)) {
+		count(cpu, NEV_C_ARG_FAULT, via);
+		return;
+	}
 	in->args[i] = value;
 	in->flags |= NEV_F_HANDLE_OUT;
 }
@@ -235,15 +264,15 @@ static __always_inline void leave(__u32 tid, __s32 result, enum nev_via via)
 	if (!cpu)
 		return;
 	if (in->out && result == 0)
-		read_out(in);
+		read_out(cpu, in, via);
 	if (in->nargs == 0)
-		emit(cpu, in, result, 0);
+		emit(cpu, in, result, via, 0);
 	else if (in->nargs == 2)
-		emit(cpu, in, result, 2);
+		emit(cpu, in, result, via, 2);
 	else if (in->nargs == 4)
-		emit(cpu, in, result, 4);
+		emit(cpu, in, result, via, 4);
 	else
-		emit(cpu, in, result, 6);
+		emit(cpu, in, result, via, 6);
 	/* After the record: who finds the call in neither place would take it for lost. */
 	store(in->start_ns, 0);
 }

@@ -177,13 +177,15 @@ struct nev_request {
 };
 
 /* Per-CPU counters.  Identity at any quiet moment:
- * entered = done + lost_ring_full + lost_inflight_full + lost_exit + lost_rate + still in `inflight`. */
+ * entered = the sum of NEV_CALL_LEFT + still in `inflight`. */
+#define NEV_CALL_LEFT \
+	NEV_C_DONE, NEV_C_LOST_RING_FULL, NEV_C_LOST_INFLIGHT_FULL, NEV_C_LOST_EXIT, NEV_C_LOST_RATE
 enum nev_counter {
 	NEV_C_ENTERED,		  /* ioctl entries on neuron files that passed the process filter */
 	NEV_C_DONE,		  /* records submitted */
 	NEV_C_LOST_RING_FULL,	  /* bpf_ringbuf_reserve failed */
 	NEV_C_LOST_INFLIGHT_FULL, /* `inflight` has no room for one more thread */
-	NEV_C_ARG_FAULT,	  /* argument unreadable: not a loss, the record is there */
+	NEV_C_ARG_FAULT, /* argument, or what it leads to, unreadable: not a loss, the record is there */
 	/* Calls whose return was not seen, found when the thread went on, and those that the kernel
 	 * kept out of `inflight` although it had room. */
 	NEV_C_LOST_EXIT,
@@ -193,6 +195,8 @@ enum nev_counter {
 	NEV_C_DMA_DONE,		  /* submitted */
 	NEV_C_DMA_LOST_RING_FULL, /* bpf_ringbuf_reserve failed */
 	NEV_C_LOST_RATE,	  /* calls beyond the ceiling of their process */
+	NEV_C_DMA_NO_PLACE, /* starts of the DMA path that a map had no room for: no end, or no number */
+	NEV_C_DMA_UNENDED, /* starts that were kept, and forgotten because their end did not come */
 	NEV_C_MAX,
 };
 
@@ -203,16 +207,26 @@ struct nev_rate {
 	__u64 calls;
 };
 
+/* Who puts a call into `inflight`: those that nothing disturbs meanwhile share a place, a program that can be
+ * preempted has one for itself. */
+enum nev_entering {
+	NEV_ENTERING_UNDISTURBED, /* hooks at the system call and at kprobes */
+	/* fentry: the other file operations by their numbers, NEV_OP_OPEN to NEV_OP_MMAP */
+	NEV_ENTERING_IOCTL = NEV_OP_MMAP + 1,
+	NEV_ENTERING_MAX,
+};
+
 /* Map `cpus`, one per possible CPU, mapped by the reader: reading it takes no system call and
  * so cannot keep a program from running (the kernel skips programs while one of its own map
  * operations is under way on the CPU). */
 struct nev_cpu {
 	__u64 counters[NEV_C_MAX];
-	/* Start time of the call that is being put into `inflight` here; 1 while the clock is being
-	 * read; 0 otherwise.  With it the reader knows how far everything older has been seen. */
-	__u64 entering_ns;
+	/* Start times of the calls that are being put into `inflight` here; 1 while the clock is being
+	 * read; 0: none.  With them the reader knows how far everything older has been seen. */
+	__u64 entering_ns[NEV_ENTERING_MAX];
 	__u64 seq; /* records that were due, made or not; its low 32 bits go into nev_hdr */
-	__u8 arg[NEV_ARG_BYTES + 8]; /* scratch: the head of an argument structure */
+	/* Scratch: the head of an argument structure; the second is of the program at fentry. */
+	__u8 arg[2][NEV_ARG_BYTES + 8];
 	/* Set by the reader while two levels of hooks watch the same calls: the second looks whether
 	 * the first has it. */
 	__u64 overlap;
@@ -238,7 +252,7 @@ static_assert(sizeof(struct nev_dma) == 64, "nev_dma");
 static_assert(sizeof(struct nev_inflight) == 96, "nev_inflight");
 static_assert(sizeof(struct nev_file_key) == 16, "nev_file_key");
 static_assert(sizeof(struct nev_request) == 32, "nev_request");
-static_assert(sizeof(struct nev_cpu) == 192, "nev_cpu");
+static_assert(sizeof(struct nev_cpu) == 320, "nev_cpu");
 static_assert(sizeof(struct nev_rate) == 16, "nev_rate");
 static_assert(sizeof(struct nev_walk) == 40 + NEV_WALK_MAX * 96, "nev_walk");
 #endif

@@ -42,42 +42,16 @@ struct ndma_ring {
 	__u32 qid;
 };
 
-/* Up to 2.29: a chunk names DRAM channel and region. */
 struct mem_chunk {
-	__u64 pa;
-	__u64 size;
 	__u32 nc_id;
 	enum mem_location mem_location;
-	int pid;
-};
-
-/* Up to 2.27, zero copy is one function with two doorbells in flight; the engine has the lock of a copy. */
-struct ndma_eng___v224 {
-	struct {
-		int unused;
-	} h2t_ring_lock;
 };
 
 /* From 2.28 each ring has a queue of zero-copy contexts, which a thread of the driver may issue and
- * complete. */
-struct ndma_ring___v230 {
-	__u32 h2t_nc_id;
-	bool h2t_allocated;
-};
-
+ * complete.  What the wait for one polls (completion_ptr) would name it too, but is not known at its doorbell by any
+ * hook of earlier drivers; that a ring completes in order is true of all. */
 struct ndma_h2t_zcdma_context___v230 {
-	struct ndma_eng *eng;
-	struct ndma_ring___v230 *ring;
-	__u64 size;
-	bool direction;	      /* to the device */
-	int pid;	      /* the owner's tgid, initial namespace */
-	void *completion_ptr; /* what the wait for it polls */
-	__u64 sequence_num;   /* the caller's; 0: synchronous */
-};
-
-/* From 2.30 a chunk names one HBM. */
-struct mem_chunk___v230 {
-	__u32 hbm_index;
+	int pid; /* the owner's tgid, initial namespace */
 };
 
 #pragma clang attribute pop

@@ -35,6 +35,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
 enum {
@@ -44,6 +45,8 @@ enum {
 };
 
 enum {
+	BPF_F_NO_PREALLOC = 1,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1, /* of bpf_task_storage_get */
 	BPF_F_MMAPABLE = 1024, /* map flag: user space may map the values */
 };
 

@@ -73,6 +73,8 @@ static int put_kernel_counters(const struct counter_frames *c)
 		{REC_C_DMA_DONE, 0, k[NEV_C_DMA_DONE]},
 		{REC_C_DMA_RING_FULL, 0, k[NEV_C_DMA_LOST_RING_FULL]},
 		{REC_C_DMA_RECEIVED, 0, dma_received},
+		{REC_C_DMA_NO_PLACE, 0, k[NEV_C_DMA_NO_PLACE]},
+		{REC_C_DMA_UNENDED, 0, k[NEV_C_DMA_UNENDED]},
 	};
 	rc = put_rows(c, REC_SOURCE_KERNEL, rows, sizeof(rows));
 	return rc < 0 ? rc : put_hook_cost(c);

@@ -3,7 +3,7 @@
  * ioctl_drain.c - reads what the system-call level hooks write: records, open calls, counters.
  *
  * How far has everything been seen?  A call is on exactly one of these places, in this order: on
- * its CPU (nev_cpu.entering_ns), in the map of open calls, in the ring buffer.  It is put into the
+ * its CPU (nev_cpu.entering_ns: a place of its own for each program that can be preempted there), in the map of open calls, in the ring buffer.  It is put into the
  * next place before it leaves the last.  So a drain looks in the same order: it reads the clock,
  * then the CPUs, then walks the open calls, then notes the end of the ring buffer and reads up to
  * there.  A call that started before the clock was read and was met nowhere does not exist, and the
@@ -105,12 +105,13 @@ static uint64_t oldest_entering(const struct ioctl_hooks *h)
 {
 	uint64_t oldest = UINT64_MAX;
 
-	for (unsigned i = 0; i < h->cpu_count; i++) {
-		uint64_t t = load_acquire(&h->cpus[i].entering_ns);
+	for (unsigned i = 0; i < h->cpu_count; i++)
+		for (unsigned e = 0; e < NEV_ENTERING_MAX; e++) {
+			uint64_t t = load_acquire(&h->cpus[i].entering_ns[e]);
 
-		if (t && t < oldest)
-			oldest = t;
-	}
+			if (t && t < oldest)
+				oldest = t;
+		}
 	return oldest;
 }
 
@@ -118,8 +119,7 @@ static uint64_t oldest_entering(const struct ioctl_hooks *h)
  */
 static bool none_open(const struct ioctl_hooks *h)
 {
-	static const uint8_t left[] = {NEV_C_DONE, NEV_C_LOST_RING_FULL, NEV_C_LOST_INFLIGHT_FULL,
-		NEV_C_LOST_EXIT, NEV_C_LOST_RATE};
+	static const uint8_t left[] = {NEV_CALL_LEFT};
 	uint64_t out = 0, in = 0;
 
 	for (unsigned i = 0; i < h->cpu_count; i++)

@@ -265,12 +265,64 @@ TEST("bpf dma: a queue that begins anew has nobody waiting", "[bpf][bpf-host]")
 	take();
 	run_trace(queue_tracepoint, address(device), ENGINE, QUEUE, 64, 64, 0, 0);
 	take();
+	CHECK_EQ(bpf_test_counter(NEV_C_DMA_UNENDED), 1);
 	complete_by(true, 1, 0);
 	e = take();
 	CHECK_EQ(e.sequence, 0);
 	ring_by(true, 1, 1);
 	e = take();
 	CHECK_EQ(e.sequence, 2);
+	bpf_test_close();
+}
+
+TEST("bpf dma: a mark that a ring of user space left behind is not for the doorbells of a later "
+     "call",
+	"[bpf][bpf-host]")
+{
+	for (int by = 0; by < 2;
+		by++) { /* its return was skipped; or its start failed behind the tracepoint */
+		struct nev_dma e;
+
+		REQUIRE(open_dma());
+		bpf_test_enter(BPF_TEST_FD, NEURON_IOCTL_DEVICE_INFO, 0);
+		if (by)
+			run_trace(user_tracepoint, address(device), ENGINE, QUEUE, 6, 7, 0, 0);
+		else
+			run_trace(user_fentry, address(device), ENGINE, QUEUE, 6, 7, 0, 0);
+		bpf_test_exit(0);
+		while (bpf_host_ring_used("ring"))
+			(void)bpf_host_ring_take("ring", &(unsigned long){0});
+		bpf_test_enter(BPF_TEST_FD, NEURON_IOCTL_DEVICE_INFO, 0);
+		for (unsigned n = 0; n < 2; n++) {
+			ring_by(true, 8, 8);
+			e = take();
+			test_info("by %d, doorbell %u", by, n);
+			check_head(&e, NEV_DMA_START, NEV_DMA_DOORBELL);
+		}
+		bpf_test_close();
+	}
+}
+
+TEST("bpf dma: what is kept until its end, and is forgotten, is counted", "[bpf][bpf-host]")
+{
+	struct async_stack stack = {0};
+	int handle = 3;
+
+	REQUIRE(open_dma());
+	for (unsigned n = 0; n < 2; n++) /* the return of the first is skipped */
+		run_trace(memset_fentry, address(device), 0, 0, 0, 64, 0, 0);
+	CHECK_EQ(bpf_test_counter(NEV_C_DMA_UNENDED), 1);
+	for (unsigned n = 0; n < 2; n++) { /* nobody waits for the first */
+		submit(1, &stack, 0, &handle, 100);
+		run_return(async_kret, 0);
+	}
+	CHECK_EQ(bpf_test_counter(NEV_C_DMA_UNENDED), 2);
+	CHECK_EQ(bpf_test_counter(NEV_C_DMA_NO_PLACE), 0);
+	bpf_host_fail("dma_asyncs", BPF_HOST_UPDATE, -E2BIG, 1, 1);
+	handle = 4;
+	submit(1, &stack, 0, &handle, 100);
+	run_return(async_kret, 0);
+	CHECK_EQ(bpf_test_counter(NEV_C_DMA_NO_PLACE), 1);
 	bpf_test_close();
 }
 
@@ -287,6 +339,7 @@ TEST("bpf dma: points of user rings without room for thread or queue", "[bpf][bp
 	bpf_host_fail("dma_queues", BPF_HOST_LOOKUP, 0, 1, 2);
 	run_trace(user_tracepoint, address(device), ENGINE, QUEUE, 6, 7, 0, 0);
 	CHECK_EQ(take().sequence, 0);
+	CHECK(bpf_test_counter(NEV_C_DMA_NO_PLACE) > 0);
 	bpf_test_close();
 }
 

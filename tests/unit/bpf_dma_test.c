@@ -127,6 +127,7 @@ TEST("bpf dma: copies in flight complete in order, and one that was given up is 
 	complete_by(true, 2, 0); /* nobody waited for the first */
 	e = take();
 	check_place(&e, 2);
+	CHECK_EQ(bpf_test_counter(NEV_C_DMA_UNENDED), 1);
 	complete_by(true, 3, 0);
 	e = take();
 	check_place(&e, 3);
@@ -138,28 +139,34 @@ TEST("bpf dma: copies in flight complete in order, and one that was given up is 
 	bpf_test_close();
 }
 
+#define REMEMBERED 1024u /* doorbells of a ring */
+#define SEARCHED 64u	 /* of these the oldest */
+
 TEST("bpf dma: more doorbells than are remembered lose the oldest alone", "[bpf][bpf-host]")
 {
 	struct nev_dma e;
 
 	REQUIRE(open_dma());
-	for (unsigned n = 1; n <= 66; n++) {
+	for (unsigned n = 1; n <= REMEMBERED + 2; n++) {
 		ring_by(true, n, n);
 		e = take();
 		check_place(&e, n);
 	}
+	CHECK_EQ(bpf_test_counter(NEV_C_DMA_UNENDED), 2);
 	complete_by(true, 2, 0); /* forgotten */
 	e = take();
 	CHECK_EQ(e.sequence, 0);
 	complete_by(true, 3, 0);
 	e = take();
 	check_place(&e, 3);
-	complete_by(true, 999, 0); /* looked for among all of them */
+	complete_by(true, 4 + SEARCHED, 0); /* so many are not given up at once */
 	e = take();
 	CHECK_EQ(e.sequence, 0);
-	complete_by(true, 66, 0);
+	CHECK_EQ(bpf_test_counter(NEV_C_DMA_UNENDED), 2);
+	complete_by(true, 4 + SEARCHED - 1, 0);
 	e = take();
-	check_place(&e, 66);
+	check_place(&e, 4 + SEARCHED - 1);
+	CHECK_EQ(bpf_test_counter(NEV_C_DMA_UNENDED), 2 + SEARCHED - 1);
 	bpf_test_close();
 }
 
@@ -180,25 +187,35 @@ TEST("bpf dma: a return without an entry, and a queue that nobody met, make no d
 	run_probe(completion_kprobe, address(engine), address(queue), 1, 0, 0, 0);
 	run_return(completion_kret, 0);
 	CHECK(nothing_more());
+	CHECK_EQ(bpf_test_counter(NEV_C_DMA_NO_PLACE), 1);
 	bpf_test_close();
 }
 
-TEST("bpf dma: without room for a queue its doorbells have no number", "[bpf][bpf-host]")
+TEST("bpf dma: doorbells of a queue without room have no number or no end, and are counted",
+	"[bpf][bpf-host]")
 {
 	struct nev_dma e;
 
 	REQUIRE(open_dma());
-	bpf_host_fail("dma_new_queue", BPF_HOST_LOOKUP, 0, 1, 1);
+	bpf_host_fail("dma_new_ring", BPF_HOST_LOOKUP, 0, 1, 1);
 	ring_by(true, 1, 1);
 	e = take();
-	check_place(&e, 0);
+	check_place(&e, 1);
+	bpf_host_fail("dma_rings", BPF_HOST_LOOKUP, 0, 1, 2);
+	ring_by(true, 1, 1);
+	e = take();
+	check_place(&e, 2);
+	complete_by(true, 1, 0);
+	CHECK_EQ(take().sequence, 0);
+	CHECK_EQ(bpf_test_counter(NEV_C_DMA_NO_PLACE), 2);
 	bpf_host_fail("dma_queues", BPF_HOST_LOOKUP, 0, 1, 2);
 	ring_by(true, 1, 1);
 	e = take();
 	check_place(&e, 0);
+	CHECK_EQ(bpf_test_counter(NEV_C_DMA_NO_PLACE), 3);
 	ring_by(true, 1, 1);
 	e = take();
-	check_place(&e, 1);
+	check_place(&e, 3);
 	bpf_test_close();
 }
 

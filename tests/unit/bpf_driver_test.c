@@ -200,6 +200,7 @@ TEST("bpf driver: a handle that the driver gave back is read where the pointer l
 		REQUIRE(e != NULL);
 		CHECK_EQ(e->flags, NEV_F_WORK | (cases[i].told ? NEV_F_HANDLE_OUT : 0));
 		CHECK_EQ(e->args[q.out_index], cases[i].told ? handle : 0);
+		CHECK_EQ(bpf_test_counter(NEV_C_ARG_FAULT), !cases[i].mapped);
 		bpf_test_close();
 	}
 }
@@ -418,5 +419,67 @@ TEST("bpf driver: without a place for the CPU nothing is recorded and nothing br
 	exit_op(BY_FENTRY, OP_OPEN, 0);
 	CHECK(bpf_test_take() == NULL);
 	CHECK_EQ(bpf_test_open_calls(), 1);
+	bpf_test_close();
+}
+
+/* ---- preempted ------------------------------------------------------------------------------ */
+
+#define OTHER 4711u /* a thread of the process */
+#define OTHER_ADDRESS (ADDRESS + 4096)
+
+static uint64_t entering(void)
+{
+	uint32_t zero = 0;
+
+	return ((const struct nev_cpu *)bpf_host_lookup("cpus", &zero))
+		->entering_ns[NEV_ENTERING_IOCTL];
+}
+
+/* Another thread runs on the CPU; when it is done, a reader must still see the first on its way. */
+static void open_meanwhile(void)
+{
+	bpf_host.tid = OTHER;
+	enter_op(BY_FENTRY, OP_OPEN, 0, 0);
+	exit_op(BY_FENTRY, OP_OPEN, 0);
+	bpf_host.tid = TGID;
+	CHECK_EQ(entering(), 1);
+}
+
+static void call_meanwhile(void)
+{
+	bpf_host.tid = OTHER;
+	bpf_test_enter(BPF_TEST_FD, NEURON_IOCTL_MEM_COPY64, OTHER_ADDRESS);
+	bpf_test_exit(0);
+	bpf_host.tid = TGID;
+	CHECK(entering() > 1);
+}
+
+TEST("bpf driver: a call that is preempted on its way in is still seen there, and keeps its "
+     "arguments",
+	"[bpf][bpf-host]")
+{
+	const struct nev_file_key chr = {.dev = 246u << 20 | MINOR, .is_chr = 1};
+	uint8_t bytes[2][NEV_ARG_BYTES];
+	const struct nev_ioctl *e;
+
+	REQUIRE(open_driver(2));
+	REQUIRE(bpf_test_device(&chr, INDEX));
+	for (unsigned i = 0; i < 2; i++) {
+		memset(bytes[i], 0x11 * (int)(i + 1), sizeof(bytes[i]));
+		bpf_host_user_map(i ? OTHER_ADDRESS : ADDRESS, bytes[i], sizeof(bytes[i]));
+	}
+	bpf_host.at_clock = open_meanwhile;
+	bpf_host.at_read = call_meanwhile;
+	enter_op(BY_FENTRY, OP_IOCTL, NEURON_IOCTL_MEM_COPY64, ADDRESS);
+	CHECK_EQ(entering(), 0);
+	exit_op(BY_FENTRY, OP_IOCTL, 0);
+	CHECK_EQ(bpf_test_take()->request, NEV_OP_OPEN);
+	for (unsigned i = 0; i < 2; i++) {
+		e = bpf_test_take();
+		REQUIRE(e != NULL);
+		CHECK_EQ(e->tid, i ? TGID : OTHER);
+		CHECK_EQ(e->args[0] & 0xff, i ? 0x11 : 0x22);
+	}
+	CHECK(bpf_test_balanced());
 	bpf_test_close();
 }

@@ -129,14 +129,16 @@ static inline unsigned bpf_test_open_calls(void)
 /* The counters' identity, with nothing on its way in. */
 static inline bool bpf_test_balanced(void)
 {
+	static const enum nev_counter left[] = {NEV_CALL_LEFT};
+	uint64_t out = 0;
+
 	for (uint32_t cpu = 0; cpu < BPF_TEST_CPUS; cpu++)
-		if (((const struct nev_cpu *)bpf_host_lookup("cpus", &cpu))->entering_ns)
-			return false;
-	return bpf_test_counter(NEV_C_ENTERED) ==
-	       bpf_test_counter(NEV_C_DONE) + bpf_test_counter(NEV_C_LOST_RING_FULL) +
-		       bpf_test_counter(NEV_C_LOST_INFLIGHT_FULL) +
-		       bpf_test_counter(NEV_C_LOST_EXIT) + bpf_test_counter(NEV_C_LOST_RATE) +
-		       bpf_test_open_calls();
+		for (unsigned e = 0; e < NEV_ENTERING_MAX; e++)
+			if (((const struct nev_cpu *)bpf_host_lookup("cpus", &cpu))->entering_ns[e])
+				return false;
+	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+		out += bpf_test_counter(left[i]);
+	return bpf_test_counter(NEV_C_ENTERED) == out + bpf_test_open_calls();
 }
 
 /* The next record of the ring; it must be whole.  NULL: none. */

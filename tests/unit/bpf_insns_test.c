@@ -3,7 +3,9 @@
  * bpf_insns_test.c - what the verifier does for our programs does not creep up.
  *
  * The numbers that were looked at and accepted stand in tests/bpf_insns.txt.  A program that takes over a tenth
- * more fails here until its line is changed; so does one without a line, on a kernel that has others.
+ * more fails here until its line is changed; so does one without a line, on a kernel that has others.  Programs at
+ * fentry and fexit are not among them: they load where their function is, and share their bodies with those at
+ * kprobes, which are.
  */
 #include <unistd.h>
 
@@ -97,4 +99,6 @@ TEST("bpf: the verifier walks at most a tenth more instructions than were accept
 		check_object(&t, name, bytes, size);
 	CHECK(t.programs >= 30);
 	fclose(t.file);
+	if (!t.known)
+		SKIP("lines of this kernel in " BPF_INSNS_FILE " (the numbers are printed)");
 }

@@ -140,6 +140,8 @@ TEST("bpf: calls of several threads at once keep their own fields and come in th
 TEST("bpf: every request of the table is decoded by its own row and reads no byte more",
 	"[bpf][bpf-host]")
 {
+	unsigned leading_nowhere = 0;
+
 	REQUIRE(bpf_test_open(65536, 16));
 	for (size_t i = 0; i < ioctl_row_count; i++) {
 		const struct ioctl_row *row = &ioctl_rows[i];
@@ -163,9 +165,10 @@ TEST("bpf: every request of the table is decoded by its own row and reads no byt
 			if (f < n && !row->fields[f].is_out)
 				memcpy(&want, bytes + row->fields[f].offset, row->fields[f].width);
 			CHECK_EQ(e->args[f], want);
+			leading_nowhere += f < n && row->fields[f].is_out;
 		}
 	}
-	CHECK_EQ(bpf_test_counter(NEV_C_ARG_FAULT), 0);
+	CHECK_EQ(bpf_test_counter(NEV_C_ARG_FAULT), leading_nowhere);
 	bpf_test_close();
 }
 

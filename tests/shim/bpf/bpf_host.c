@@ -119,6 +119,12 @@ static bool is_hash(const struct map *m)
 	return m->type == BPF_MAP_TYPE_HASH || m->type == BPF_MAP_TYPE_LRU_HASH;
 }
 
+/* Of the current task, by its number. */
+static bool is_storage(const struct map *m)
+{
+	return m->type == BPF_MAP_TYPE_TASK_STORAGE;
+}
+
 static bool is_array(const struct map *m)
 {
 	return m->type == BPF_MAP_TYPE_ARRAY;
@@ -143,7 +149,8 @@ static int map_add(const struct bpf_map *of)
 			       : -EINVAL;
 	if (map_count == MAPS_MAX)
 		return -ENOSPC;
-	if (!is_hash(&new) && !is_array(&new) && new.type != BPF_MAP_TYPE_RINGBUF)
+	if (!is_hash(&new) && !is_array(&new) && !is_storage(&new) &&
+		new.type != BPF_MAP_TYPE_RINGBUF)
 		return -EOPNOTSUPP;
 	snprintf(new.name, sizeof(new.name), "%s", bpf_map__name(of));
 	maps[map_count++] = new;
@@ -332,6 +339,26 @@ void *bpf_host_map_lookup(const char *map, const void *key)
 	return fails(m, BPF_HOST_LOOKUP) ? NULL : lookup(m, key);
 }
 
+/* `make` 1: and make it, all zero. */
+void *bpf_host_task_storage(const char *map, void *task, unsigned long long make)
+{
+	struct map *m = map_named(map);
+	struct entry **at;
+
+	if (!task || !is_storage(m))
+		die("no storage of a task", map);
+	if (fails(m, BPF_HOST_LOOKUP))
+		return NULL;
+	at = hash_slot(m, &bpf_host.tid);
+	if (!*at && make) {
+		m->count++;
+		*at = zeroed(sizeof(**at));
+		(*at)->key = copy_of(&bpf_host.tid, m->key_size);
+		(*at)->value = zeroed(m->value_size);
+	}
+	return *at ? (*at)->value : NULL;
+}
+
 long bpf_host_map_update(
 	const char *map, const void *key, const void *value, unsigned long long flags)
 {
@@ -501,6 +528,15 @@ void bpf_host_kernel_fault(const void *from, unsigned long size)
 	faults[fault_count++] = (struct range){(uintptr_t)from, NULL, size};
 }
 
+static void run_once(void (**what)(void))
+{
+	void (*fn)(void) = *what;
+
+	*what = NULL;
+	if (fn)
+		fn();
+}
+
 /* Like the kernel's: a read that faults leaves zeroes. */
 long bpf_host_read_kernel(void *to, unsigned size, const void *from)
 {
@@ -527,6 +563,7 @@ long bpf_host_read_user(void *to, unsigned size, const void *from)
 		if (at < r->from || at - r->from > r->size || size > r->size - (at - r->from))
 			continue;
 		memcpy(to, (const uint8_t *)r->bytes + (at - r->from), size);
+		run_once(&bpf_host.at_read);
 		return 0;
 	}
 	memset(to, 0, size);
@@ -538,6 +575,7 @@ unsigned long long bpf_host_clock(void)
 	unsigned long long now = bpf_host.boot_ns;
 
 	bpf_host.boot_ns += bpf_host.tick_ns;
+	run_once(&bpf_host.at_clock);
 	return now;
 }
 

@@ -9,7 +9,8 @@
  * sanitizers see each byte that it touches: every value of a hash and every record of the ring is an
  * allocation of its own.
  *
- * What differs from the kernel: one thread, programs never run within one another, and a wild pointer of
+ * What differs from the kernel: one thread, programs run within one another only where the test says so
+ * (bpf_host.at_clock, at_read), and a wild pointer of
  * the kernel's kills the test (bpf_host_kernel_fault says which addresses fault instead).  Wrong use of a
  * map or of the ring ends the test program with a line that says what was wrong.
  *
@@ -31,6 +32,9 @@ struct bpf_host {
 	 * spaces ("___v230 gone_member"); NULL: it lacks none. */
 	const char *absent;
 	unsigned long long func_ip; /* bpf_get_func_ip */
+	/* What runs once when a program has next read the clock, or the user's memory: another task that
+	 * preempts it there.  It puts back what it sets. */
+	void (*at_clock)(void), (*at_read)(void);
 };
 extern struct bpf_host bpf_host;
 
@@ -113,6 +117,7 @@ void *bpf_host_alloc(unsigned long size);
 /* ---- what the programs call --------------------------------------------------------------- */
 
 void *bpf_host_map_lookup(const char *map, const void *key);
+void *bpf_host_task_storage(const char *map, void *task, unsigned long long make);
 long bpf_host_map_update(
 	const char *map, const void *key, const void *value, unsigned long long flags);
 long bpf_host_map_delete(const char *map, const void *key);

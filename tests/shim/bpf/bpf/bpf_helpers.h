@@ -32,6 +32,8 @@
 #define BPF_HOST_MAP(map) #map
 
 #define bpf_map_lookup_elem(map, key) bpf_host_map_lookup(BPF_HOST_MAP(map), key)
+#define bpf_task_storage_get(map, task, value, flags) \
+	bpf_host_task_storage(BPF_HOST_MAP(map), task, flags)
 #define bpf_map_update_elem(map, key, value, flags) \
 	bpf_host_map_update(BPF_HOST_MAP(map), key, value, flags)
 #define bpf_map_delete_elem(map, key) bpf_host_map_delete(BPF_HOST_MAP(map), key)
