@@ -214,20 +214,6 @@ static void put_on(struct driver_hooks *h)
 	driver_hooks_list(h);
 }
 
-static uint64_t missed_now(const struct driver_hooks *h)
-{
-	uint64_t missed = 0;
-
-	for (unsigned i = 0; i < h->link_count; i++) {
-		struct bpf_prog_info info = {0};
-		uint32_t size = sizeof(info);
-
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(h->links[i].prog), &info, &size) == 0)
-			missed += info.recursion_misses;
-	}
-	return missed;
-}
-
 static void take_off(struct driver_hooks *h)
 {
 	driver_hooks_detach(h, true);
@@ -334,8 +320,6 @@ static bool is_entry(const struct driver_link *l)
 
 void driver_hooks_detach(struct driver_hooks *h, bool returns)
 {
-	if (returns)
-		h->missed += missed_now(h);
 	driver_links_drop(h, 0, returns ? NULL : is_entry);
 	driver_hooks_list(h);
 }
@@ -376,7 +360,23 @@ const char *const *driver_hooks_names(const struct driver_hooks *h)
 
 uint64_t driver_hooks_missed(const struct driver_hooks *h)
 {
-	return h->missed + missed_now(h);
+	uint64_t missed = h->missed;
+
+	for (unsigned i = 0; i < h->instance_count; i++)
+		if (h->instances[i].obj) /* else the module is let go */
+			missed += bpf_missed_of_programs(h->instances[i].obj);
+	for (unsigned i = 0; i < HOOK_OBJECTS; i++)
+		if (h->standins[i].obj)
+			missed += bpf_missed_of_programs(h->standins[i].obj);
+	for (unsigned i = 0; i < h->link_count; i++)
+		if (h->links[i].level == HOOK_LEVEL_KPROBE)
+			missed += bpf_missed_of_kprobe(h->links[i].link);
+	return missed;
+}
+
+uint64_t driver_hooks_uncounted(const struct driver_hooks *h)
+{
+	return h->uncounted;
 }
 
 void driver_hooks_cost(const struct driver_hooks *h, struct bpf_cost *sum)
@@ -384,8 +384,11 @@ void driver_hooks_cost(const struct driver_hooks *h, struct bpf_cost *sum)
 	for (unsigned i = 0; i < h->cost.count; i++)
 		bpf_cost_add(sum, &h->cost.programs[i]);
 	for (unsigned i = 0; i < h->instance_count; i++)
-		if (h->instances[i].obj) /* else the module is let go */
+		if (h->instances[i].obj)
 			bpf_cost_of_programs(h->instances[i].obj, sum);
+	for (unsigned i = 0; i < HOOK_OBJECTS; i++)
+		if (h->standins[i].obj)
+			bpf_cost_of_programs(h->standins[i].obj, sum);
 	for (unsigned i = 0; i < h->map_count; i++)
 		bpf_cost_of_map(h->maps[i].fd, sum);
 }

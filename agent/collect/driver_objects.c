@@ -254,6 +254,7 @@ static void unload(struct driver_hooks *h, struct driver_instance *in)
 {
 	if (in->obj) {
 		bpf_cost_of_programs(in->obj, &h->cost);
+		h->missed += bpf_missed_of_programs(in->obj);
 		objects[in->object].close(in->skel);
 	}
 	in->obj = NULL;
@@ -396,12 +397,12 @@ static int attach_row(struct driver_hooks *h, struct driver_instance *in,
 		if (!link)
 			return -errno;
 		*l = (struct driver_link){.link = link,
-			.prog = prog,
 			.family = (uint8_t)family,
 			.level = row->level,
 			.is_entry = strcmp(kind, "fexit") != 0 && strcmp(kind, "kretprobe") != 0};
 		snprintf(l->name, sizeof(l->name), "%s:%s", kind, target);
 		h->link_count++;
+		h->uncounted += level == HOOK_LEVEL_KPROBE && !bpf_counts_missed();
 	}
 	return 0;
 }
@@ -455,10 +456,13 @@ void driver_links_drop(
 	unsigned kept = from, started = 0;
 
 	for (unsigned i = from; i < h->link_count; i++) {
-		if (!which || which(&h->links[i]))
-			d.links[d.count++] = h->links[i].link;
-		else
+		if (which && !which(&h->links[i])) {
 			h->links[kept++] = h->links[i];
+			continue;
+		}
+		if (h->links[i].level == HOOK_LEVEL_KPROBE)
+			h->missed += bpf_missed_of_kprobe(h->links[i].link);
+		d.links[d.count++] = h->links[i].link;
 	}
 	h->link_count = kept;
 	while (started < DROPPERS && started + 1 < d.count &&

@@ -51,7 +51,6 @@ enum driver_idle { DRIVER_HELD, DRIVER_FREEING, DRIVER_FREE, DRIVER_TAKING };
 
 struct driver_link {
 	struct bpf_link *link;
-	struct bpf_program *prog;
 	uint8_t family, level;
 	bool is_entry, is_standin;
 	char name[DRIVER_HOOK_NAME];
@@ -89,7 +88,8 @@ struct driver_hooks {
 	bool was_used, by_program, no_entries;
 	struct driver_instance standins[HOOK_OBJECTS];
 	uint32_t standin_families;
-	uint64_t missed;      /* by programs that are detached */
+	uint64_t missed;      /* by programs that are unloaded and kprobes that are gone */
+	uint64_t uncounted;   /* kprobes put on so far whose skips the kernel does not count */
 	struct bpf_cost cost; /* of programs that are unloaded */
 	char error[128];      /* libbpf's words for the last failure */
 };

@@ -112,6 +112,15 @@ static int attach_filters(struct ioctl_hooks *h, const char **ret_what)
 
 /* ---- the system call ------------------------------------------------------------------------ */
 
+static int attach_tracepoint(struct ioctl_hooks *h, int tracefs, const char *name,
+	struct bpf_program *prog, struct bpf_link **ret)
+{
+	int r = tracepoint_attach(tracefs, "syscalls", name, prog, ret);
+
+	h->uncounted += r == 0 && !bpf_counts_missed();
+	return r;
+}
+
 /* The return before the entry: what enters will also be seen to return. */
 static int attach_syscall(struct ioctl_hooks *h, const char **ret_what)
 {
@@ -123,11 +132,11 @@ static int attach_syscall(struct ioctl_hooks *h, const char **ret_what)
 		return tracefs;
 	*ret_what = "attaching to the ioctl system call (CONFIG_FTRACE_SYSCALLS)";
 	if (!h->exit)
-		r = tracepoint_attach(
-			tracefs, "syscalls", "sys_exit_ioctl", h->skel->progs.exit_ioctl, &h->exit);
+		r = attach_tracepoint(
+			h, tracefs, "sys_exit_ioctl", h->skel->progs.exit_ioctl, &h->exit);
 	if (!r && !h->enter)
-		r = tracepoint_attach(tracefs, "syscalls", "sys_enter_ioctl",
-			h->skel->progs.enter_ioctl, &h->enter);
+		r = attach_tracepoint(
+			h, tracefs, "sys_enter_ioctl", h->skel->progs.enter_ioctl, &h->enter);
 	return r;
 }
 
@@ -277,6 +286,11 @@ int ioctl_hooks_attach(struct ioctl_hooks *h, const struct ioctl_hooks_options *
 	h->syscall_error = attach_syscall(h, ret_what);
 	ioctl_hooks_list(h);
 	return h->driver_has_ioctl ? 0 : h->syscall_error;
+}
+
+uint64_t ioctl_hooks_uncounted(const struct ioctl_hooks *h)
+{
+	return h->uncounted + (h->driver ? driver_hooks_uncounted(h->driver) : 0);
 }
 
 void ioctl_hooks_detach(struct ioctl_hooks *h, bool all)

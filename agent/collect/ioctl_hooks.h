@@ -105,8 +105,11 @@ int ioctl_hooks_counters(const struct ioctl_hooks *h, uint64_t ret[NEV_C_MAX], u
 
 /* How often the kernel skipped one of the hooks (for any file of any process) because the CPU was
  * inside another BPF program or map operation.  A skipped entry is an unseen call; a skipped return
- * is counted as NEV_C_LOST_EXIT.  0 before kernel 6.7, which does not count. */
+ * is counted as NEV_C_LOST_EXIT.  Skips of kprobes and of the system call are among them from kernel 6.7
+ * on only, those of other hooks always. */
 uint64_t ioctl_hooks_missed(const struct ioctl_hooks *h);
+/* Hooks put on so far of which this kernel does not count that; 0: it counts all. */
+uint64_t ioctl_hooks_uncounted(const struct ioctl_hooks *h);
 
 /* What the hooks have cost and what their maps take; false: it was not asked for, or the kernel does not
  * measure. */

@@ -38,6 +38,7 @@ struct ioctl_hooks {
 	struct driver_hooks *driver;   /* NULL: without hooks */
 	bool driver_has_ioctl; /* so the system-call level leaves the driver's files alone */
 	int syscall_error;
+	uint64_t uncounted; /* hooks on the system call whose skips are not counted */
 	bool overlap, stopped;
 	struct bpf_map *shared[7];
 	const char *names[IOCTL_MAX_NAMES + 1];

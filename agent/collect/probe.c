@@ -94,13 +94,11 @@ static int read_sys(const struct probe *p, const char *name, char *ret, size_t s
 
 static void try_kernel(struct probe *p, struct probe_row *row)
 {
-	int major = 0, minor = 0;
 	struct utsname u;
 
 	(void)p;
 	uname(&u);
-	if (sscanf(u.release, "%d.%d", &major, &minor) != 2 || major < KERNEL_MAJOR ||
-		(major == KERNEL_MAJOR && minor < KERNEL_MINOR))
+	if (!bpf_kernel_is(KERNEL_MAJOR, KERNEL_MINOR))
 		say(row, PROBE_MISSING, "Linux %s, but %d.%d or later is needed", u.release,
 			KERNEL_MAJOR, KERNEL_MINOR);
 	else
