@@ -204,6 +204,10 @@ static void put_on(struct driver_hooks *h)
 						(enum hook_level)level);
 		driver_idle_measure(h, references);
 		driver_standins_open(h);
+		for (unsigned f = 0; f < h->family_count; f++)
+			if (driver_idle_is_unseen(h, f))
+				h->ladder[h->step_count++] =
+					(struct rec_ladder_step){h->families[f], "idle", "unseen"};
 		if (h->module_btf)
 			driver_module_btf_free(h->kernel_btf, h->module_btf);
 		h->module_btf = h->kernel_btf = NULL;
@@ -377,6 +381,11 @@ uint64_t driver_hooks_missed(const struct driver_hooks *h)
 uint64_t driver_hooks_uncounted(const struct driver_hooks *h)
 {
 	return h->uncounted;
+}
+
+uint64_t driver_hooks_switches_failed(const struct driver_hooks *h)
+{
+	return h->switches_failed;
 }
 
 void driver_hooks_cost(const struct driver_hooks *h, struct bpf_cost *sum)
