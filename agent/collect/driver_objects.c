@@ -66,8 +66,9 @@ static void read_symbols(struct driver_hooks *h)
 		fclose(f);
 }
 
-/* Is `symbol` the function of this row, or a clone of it that still is all of it? */
-static bool is_target(const struct hook_row *row, const char *symbol)
+/* Is `symbol` the function of this row, or a clone of it that still is all of it?  GCC may leave out arguments of
+ * .constprop clones, which a known driver's does not; that of .isra clones are others.  */
+static bool is_target(const struct driver_hooks *h, const struct hook_row *row, const char *symbol)
 {
 	size_t n = strlen(row->target) - (is_clones(row) ? 1 : 0);
 
@@ -75,9 +76,9 @@ static bool is_target(const struct hook_row *row, const char *symbol)
 		return false;
 	if (!symbol[n])
 		return true;
-	return is_clones(row) && !strstr(symbol + n, ".cold") && !strstr(symbol + n, ".part") &&
-	       (strncmp(symbol + n, ".constprop.", 11) == 0 ||
-		       strncmp(symbol + n, ".isra.", 6) == 0);
+	return is_clones(row) && h->module.is_known &&
+	       strncmp(symbol + n, ".constprop.", 11) == 0 &&
+	       !symbol[n + 11 + strspn(symbol + n + 11, "0123456789")];
 }
 
 /* The next symbol that a row is for, after `last` (NULL: the first); NULL: none. */
@@ -94,7 +95,7 @@ static const char *next_target(struct driver_hooks *h, const struct hook_row *ro
 	end = h->symbols + h->symbols_size;
 	for (const char *s = last ? last + strlen(last) + 1 : h->symbols; s < end;
 		s += strlen(s) + 1)
-		if (is_target(row, s))
+		if (is_target(h, row, s))
 			return s;
 	return NULL;
 }
@@ -103,28 +104,34 @@ static const char *next_target(struct driver_hooks *h, const struct hook_row *ro
  * version must be one that was read. */
 static const char *prototype_refused(const struct driver_hooks *h, const struct hook_row *row)
 {
+	char target[DRIVER_HOOK_NAME];
 	int n = -ENOENT;
 
+	snprintf(target, sizeof(target), "%.*s",
+		(int)strlen(row->target) - (is_clones(row) ? 1 : 0), row->target);
 	if (h->module_btf)
 		n = row->level == HOOK_LEVEL_TRACEPOINT
-			    ? driver_module_tracepoint_nargs(h->module_btf, row->target)
-			    : driver_module_nargs(h->module_btf, row->target);
+			    ? driver_module_tracepoint_nargs(h->module_btf, target)
+			    : driver_module_nargs(h->module_btf, target);
 	if (n >= 0)
 		return n == row->nargs || (row->or_less && n == row->nargs - 1)
 			       ? NULL
 			       : "unknown prototype";
 	if (row->level == HOOK_LEVEL_FENTRY)
 		return "no such function";
-	return h->module.shape == DRIVER_SHAPE_UNKNOWN ? "unknown prototype" : NULL;
+	return h->module.is_known ? NULL : "unknown prototype";
 }
 
 const char *driver_row_refused(struct driver_hooks *h, const struct hook_row *row)
 {
+	const char *why;
+
 	if ((row->level == HOOK_LEVEL_FENTRY || row->layout) && !h->module_btf)
 		return "no BTF";
-	if (is_clones(row) && !next_target(h, row, NULL))
-		return "no such function";
-	return prototype_refused(h, row);
+	why = prototype_refused(h, row);
+	if (!why && is_clones(row) && !next_target(h, row, NULL))
+		why = "no such function";
+	return why;
 }
 
 /* ---- loading ------------------------------------------------------------------------------- */
