@@ -19,8 +19,6 @@
 #include "agent/collect/driver_parts.h"
 #include "runtime/base/errno_name.h"
 
-#define REACHED "reached"
-
 static const char *const level_names[HOOK_LEVELS] = {
 	[HOOK_LEVEL_FENTRY] = "fentry",
 	[HOOK_LEVEL_KPROBE] = "kprobe",
@@ -94,7 +92,7 @@ static void note(struct driver_hooks *h, unsigned family, enum hook_level level,
 {
 	h->ladder[h->step_count++] =
 		(struct rec_ladder_step){h->families[family], level_names[level], result};
-	if (strcmp(result, REACHED) == 0)
+	if (strcmp(result, REC_REACHED) == 0)
 		h->levels[family] = (uint8_t)level;
 }
 
@@ -145,7 +143,7 @@ static void attach_families(struct driver_hooks *h, struct driver_instance *in,
 		if (r)
 			note_error(h, f, level, r);
 		else
-			note(h, f, level, REACHED);
+			note(h, f, level, REC_REACHED);
 	}
 	if (h->link_count == links)
 		driver_instance_close_last(h);

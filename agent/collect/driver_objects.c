@@ -178,27 +178,27 @@ static const struct {
 	[HOOK_OBJECT_dma] = {open_dma, close_dma},
 };
 
-/* Has a map use what is there under its name already.  0 or -errno. */
-static int share_map(struct driver_hooks *h, struct bpf_map *map)
+/* What is there already under the name of a map; -1: nothing. */
+static int shared_fd(const struct driver_hooks *h, const struct bpf_map *map)
 {
-	for (struct bpf_map *const *s = h->o.shared; s && *s; s++)
-		if (strcmp(bpf_map__name(*s), bpf_map__name(map)) == 0)
-			return bpf_map__reuse_fd(map, bpf_map__fd(*s));
+	const char *name = bpf_map__name(map);
+	const struct bpf_map *other =
+		h->o.shared ? bpf_object__find_map_by_name(h->o.shared, name) : NULL;
+
+	if (other)
+		return bpf_map__fd(other);
 	for (unsigned i = 0; i < h->map_count; i++)
-		if (strcmp(h->maps[i].name, bpf_map__name(map)) == 0)
-			return bpf_map__reuse_fd(map, h->maps[i].fd);
-	return 0;
+		if (strcmp(h->maps[i].name, name) == 0)
+			return h->maps[i].fd;
+	return -1;
 }
 
-static bool is_shared(const struct driver_hooks *h, const struct bpf_map *map)
+/* Has a map use that.  0 or -errno. */
+static int share_map(const struct driver_hooks *h, struct bpf_map *map)
 {
-	for (struct bpf_map *const *s = h->o.shared; s && *s; s++)
-		if (strcmp(bpf_map__name(*s), bpf_map__name(map)) == 0)
-			return true;
-	for (unsigned i = 0; i < h->map_count; i++)
-		if (strcmp(h->maps[i].name, bpf_map__name(map)) == 0)
-			return true;
-	return false;
+	int fd = shared_fd(h, map);
+
+	return fd < 0 ? 0 : bpf_map__reuse_fd(map, fd);
 }
 
 /* Keeps the object's own maps for later instances. */
@@ -210,7 +210,7 @@ static int keep_maps(struct driver_hooks *h, struct bpf_object *obj)
 	{
 		int fd;
 
-		if (bpf_map__is_internal(map) || is_shared(h, map))
+		if (bpf_map__is_internal(map) || shared_fd(h, map) >= 0)
 			continue;
 		fd = h->map_count < DRIVER_MAX_MAPS ? dup(bpf_map__fd(map)) : -1;
 		if (fd < 0)

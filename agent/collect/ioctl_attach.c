@@ -18,15 +18,13 @@
 #include "runtime/base/errno_name.h"
 #include "runtime/base/file.h"
 
-#define REACHED "reached"
-
 /* ---- names and ladder ----------------------------------------------------------------------- */
 
 static const char *error_word(int error)
 {
 	const char *name = errno_name(-error);
 
-	return error == 0 ? REACHED : name ? name : "failed";
+	return error == 0 ? REC_REACHED : name ? name : "failed";
 }
 
 static unsigned add_name(struct ioctl_hooks *h, unsigned n, const char *name)
@@ -55,7 +53,7 @@ static bool has_kernels_pids(void)
 
 void ioctl_hooks_list(struct ioctl_hooks *h)
 {
-	const char *filter = h->all_processes || has_kernels_pids() ? REACHED : REC_OTHER_PIDS;
+	const char *filter = h->all_processes || has_kernels_pids() ? REC_REACHED : REC_OTHER_PIDS;
 	const char *const *name = h->driver ? driver_hooks_names(h->driver) : NULL;
 	const struct rec_ladder_step *step = h->driver ? driver_hooks_ladder(h->driver) : NULL;
 	const char *syscall =
@@ -260,14 +258,9 @@ static int open_driver(
 		.off = o->off,
 		.rate_ceiling = h->rate_ceiling,
 		.all_processes = o->all_processes,
-		.shared = h->shared,
+		.shared = h->skel->obj,
 		.sys = o->sys,
 	};
-	struct bpf_map *const shared[] = {h->skel->maps.ring, h->skel->maps.inflight,
-		h->skel->maps.requests, h->skel->maps.tracked, h->skel->maps.cpus,
-		h->skel->maps.rates, NULL};
-
-	memcpy(h->shared, shared, sizeof(shared));
 	int r = driver_hooks_open(&d, &h->driver, why, why_size);
 	return r ? r : take_driver(h);
 }

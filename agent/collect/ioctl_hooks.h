@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ioctl_hooks.h - the system-call level hooks: loads bpf/ioctl.bpf.c, attaches it to the ioctl
- * system call, yields raw nev_ioctl batches, counters and the calls still open.
+ * ioctl_hooks.h - the hooks in the kernel: those inside of the driver (driver_hooks.h) and, where they are not to be
+ * had or a device is virtual, those on the ioctl system call.  Yields raw batches of nev_ioctl and nev_dma, counters
+ * and the calls still open.
  *
  * Owner: the recorder.  One thread.  Nothing is left in the kernel when the handle is closed or
  * the process dies.  Never prints; says why in `why`.

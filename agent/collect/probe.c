@@ -39,11 +39,15 @@ struct probe {
 	struct ioctl_bpf *skel; /* loaded, or NULL */
 	int tracefs;		/* or -1 */
 	bool has_btf;
+	bool sees_ioctls; /* by hooks inside of the driver */
 };
+
+/* When a recording cannot work without what a row tries. */
+enum probe_need { NEVER, ALWAYS, WITHOUT_DRIVER_HOOKS };
 
 struct probe_step {
 	const char *name;
-	bool required;
+	enum probe_need need;
 	void (*run)(struct probe *p, struct probe_row *row);
 	const char *consequence;
 };
@@ -224,20 +228,20 @@ static void try_syscalls(struct probe *p, struct probe_row *row)
 
 static void try_sched(struct probe *p, struct probe_row *row)
 {
-	struct bpf_link *fork, *exit;
-	int error;
-
 	if (!can_attach(p, row))
 		return;
-	fork = bpf_program__attach(p->skel->progs.follow_fork);
-	error = -errno;
-	exit = fork ? bpf_program__attach(p->skel->progs.follow_exit) : NULL;
-	if (exit)
-		say(row, PROBE_OK, "fork and exit of processes");
-	else
-		say_bpf_error(row, fork ? -errno : error, "attaching to the scheduler's events");
-	bpf_link__destroy(exit);
-	bpf_link__destroy(fork);
+	const struct bpf_program *const progs[] = {
+		p->skel->progs.follow_fork, p->skel->progs.follow_exit, p->skel->progs.follow_free};
+	for (size_t i = 0; i < sizeof(progs) / sizeof(progs[0]); i++) {
+		struct bpf_link *link = bpf_program__attach(progs[i]);
+
+		if (!link) {
+			say_bpf_error(row, -errno, "attaching to the scheduler's events");
+			return;
+		}
+		bpf_link__destroy(link);
+	}
+	say(row, PROBE_OK, "fork, exit and end of processes");
 }
 
 static void try_fuse(struct probe *p, struct probe_row *row)
@@ -310,18 +314,19 @@ static void try_driver(struct probe *p, struct probe_row *row)
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const struct probe_step steps[] = {
-	{"kernel", true, try_kernel, "the hooks cannot be loaded"},
-	{"lockdown", true, try_lockdown, "BPF programs may not read kernel memory"},
-	{"kernel BTF", true, try_btf,
+	{"kernel", ALWAYS, try_kernel, "the hooks cannot be loaded"},
+	{"lockdown", ALWAYS, try_lockdown, "BPF programs may not read kernel memory"},
+	{"kernel BTF", ALWAYS, try_btf,
 		"programs cannot be fitted to this kernel (CONFIG_DEBUG_INFO_BTF)"},
-	{"BPF ring buffer", true, try_ring, "records cannot leave the kernel"},
-	{"BPF programs", true, try_load, "no kernel events"},
-	{"tracefs", true, try_tracefs, "system-call tracepoints cannot be found"},
-	{"system-call hooks", true, try_syscalls, "ioctls are not seen (CONFIG_FTRACE_SYSCALLS)"},
-	{"process hooks", true, try_sched, "children of the command cannot be followed"},
-	{"FUSE", false, try_fuse, "no virtual device: ntrace-vdev cannot run"},
-	{"neuron devices", false, try_devices, "only a virtual device can be recorded"},
-	{"neuron driver", false, try_driver, "only a virtual device can be recorded"},
+	{"BPF ring buffer", ALWAYS, try_ring, "records cannot leave the kernel"},
+	{"BPF programs", ALWAYS, try_load, "no kernel events"},
+	{"tracefs", WITHOUT_DRIVER_HOOKS, try_tracefs, "system-call tracepoints cannot be found"},
+	{"system-call hooks", WITHOUT_DRIVER_HOOKS, try_syscalls,
+		"ioctls are not seen (CONFIG_FTRACE_SYSCALLS)"},
+	{"process hooks", ALWAYS, try_sched, "children of the command cannot be followed"},
+	{"FUSE", NEVER, try_fuse, "no virtual device: ntrace-vdev cannot run"},
+	{"neuron devices", NEVER, try_devices, "only a virtual device can be recorded"},
+	{"neuron driver", NEVER, try_driver, "only a virtual device can be recorded"},
 };
 
 /* ---- hooks inside of the driver: a row for each family ------------------------------------- */
@@ -334,7 +339,7 @@ static void say_family(struct probe_row *row, const struct rec_ladder_step *ladd
 	size_t used = 0;
 
 	for (const struct rec_ladder_step *s = ladder; s->family; s++) {
-		if (strcmp(s->family, family) != 0 || strcmp(s->result, "reached") == 0 ||
+		if (strcmp(s->family, family) != 0 || strcmp(s->result, REC_REACHED) == 0 ||
 			used >= sizeof(others))
 			continue;
 		(void)snprintf(others + used, sizeof(others) - used, "%s%s: %s", used ? ", " : "",
@@ -354,10 +359,9 @@ static int try_driver_hooks(struct probe *p, struct probe_row *rows, int max)
 
 	if (!p->skel || max < 1)
 		return 0;
-	struct bpf_map *const shared[] = {p->skel->maps.ring, p->skel->maps.inflight,
-		p->skel->maps.requests, p->skel->maps.tracked, p->skel->maps.cpus, NULL};
 	const struct driver_hooks_options o = {
-		.all_processes = true, .shared = shared, .sys = p->sys};
+		.all_processes = true, .shared = p->skel->obj, .sys = p->sys};
+
 	if (driver_hooks_open(&o, &h, why, sizeof(why)) < 0)
 		return 0;
 	for (unsigned f = 0; n < max && driver_hooks_module(h)->present; f++) {
@@ -370,6 +374,7 @@ static int try_driver_hooks(struct probe *p, struct probe_row *rows, int max)
 		say_family(&rows[n++], driver_hooks_ladder(h), family,
 			hook_level_name(driver_hooks_level(h, family)));
 	}
+	p->sees_ioctls = driver_hooks_level(h, "ioctl") < HOOK_LEVEL_SYSCALL;
 	driver_hooks_close(h);
 	return n;
 }
@@ -381,18 +386,21 @@ int probe_run_at(const struct probe_paths *paths, struct probe_row *rows, int ma
 		.dev = paths->dev ? paths->dev : "/dev",
 		.tracefs = -1,
 	};
-	int n = 0;
+	int n = 0, tried;
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && n < max; i++) {
 		struct probe_row *row = &rows[n++];
 
-		*row = (struct probe_row){
-			.required = steps[i].required, .consequence = steps[i].consequence};
+		*row = (struct probe_row){.consequence = steps[i].consequence};
 		(void)snprintf(row->name, sizeof(row->name), "%s", steps[i].name);
 		bpf_log_capture();
 		steps[i].run(&p, row);
 	}
+	tried = n;
 	n += try_driver_hooks(&p, rows + n, max - n);
+	for (int i = 0; i < tried; i++)
+		rows[i].required = steps[i].need == ALWAYS ||
+				   (steps[i].need == WITHOUT_DRIVER_HOOKS && !p.sees_ioctls);
 	ioctl_bpf__destroy(p.skel);
 	cleanup_close(&p.tracefs);
 	return n;
