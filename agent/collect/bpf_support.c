@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -236,6 +237,55 @@ void bpf_cost_of_map(int map_fd, struct bpf_cost *sum)
 	if (f)
 		fclose(f);
 	sum->map_bytes += bytes;
+}
+
+/* ---- skipped -------------------------------------------------------------------------------- */
+
+/* What the kernel tells of a link that is a kprobe, in words of 8 bytes: headers older than 6.7 do not have all of
+ * it. */
+enum { KPROBE_MISSED = 6 };
+
+bool bpf_kernel_is(int major, int minor)
+{
+	int has_major = 0, has_minor = 0;
+	struct utsname u;
+
+	uname(&u);
+	if (sscanf(u.release, "%d.%d", &has_major, &has_minor) != 2)
+		return false;
+	return has_major > major || (has_major == major && has_minor >= minor);
+}
+
+bool bpf_counts_missed(void)
+{
+	return bpf_kernel_is(6, 7);
+}
+
+uint64_t bpf_missed_of_programs(const struct bpf_object *object)
+{
+	struct bpf_program *prog;
+	uint64_t missed = 0;
+
+	bpf_object__for_each_program(prog, object)
+	{
+		struct bpf_prog_info info = {0};
+		uint32_t size = sizeof(info);
+		int fd = bpf_program__fd(prog);
+
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0)
+			missed += info.recursion_misses;
+	}
+	return missed;
+}
+
+uint64_t bpf_missed_of_kprobe(const struct bpf_link *link)
+{
+	uint64_t info[KPROBE_MISSED + 1] = {0};
+	uint32_t size = sizeof(info);
+
+	if (!bpf_counts_missed() || bpf_obj_get_info_by_fd(bpf_link__fd(link), info, &size) < 0)
+		return 0;
+	return info[KPROBE_MISSED];
 }
 
 /* ---- mapped memory ------------------------------------------------------------------------ */

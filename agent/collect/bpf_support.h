@@ -65,6 +65,19 @@ void bpf_cost_add(struct bpf_cost *sum, const struct rec_hook_cost *program);
 void bpf_cost_of_programs(const struct bpf_object *object, struct bpf_cost *sum);
 void bpf_cost_of_map(int map_fd, struct bpf_cost *sum);
 
+/* How often the kernel skipped programs of an object because they, or (kprobes) any such program, ran on that CPU
+ * already: since it was loaded, over all places that a program hangs on. */
+uint64_t bpf_missed_of_programs(const struct bpf_object *object);
+/* How often it skipped one place of a kprobe before any program could run: more threads are inside of the
+ * function than it keeps returns for (10, or 2 for each CPU if that is more), or it was met inside of another
+ * kprobe.  Ends with the link. */
+uint64_t bpf_missed_of_kprobe(const struct bpf_link *link);
+/* Does this kernel count that, and skips of programs on kprobes and tracepoints?  Since 6.7; those of fentry, fexit
+ * and raw tracepoints count everywhere. */
+bool bpf_counts_missed(void);
+/* Is the running kernel of this version or a later one? */
+bool bpf_kernel_is(int major, int minor);
+
 /* Returns when every program that was running on any CPU has ended.  For programs that have been
  * detached: what they write is then complete.  0 or -errno. */
 int bpf_programs_wait(void);

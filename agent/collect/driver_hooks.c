@@ -19,8 +19,6 @@
 #include "agent/collect/driver_parts.h"
 #include "runtime/base/errno_name.h"
 
-#define REACHED "reached"
-
 static const char *const level_names[HOOK_LEVELS] = {
 	[HOOK_LEVEL_FENTRY] = "fentry",
 	[HOOK_LEVEL_KPROBE] = "kprobe",
@@ -94,7 +92,7 @@ static void note(struct driver_hooks *h, unsigned family, enum hook_level level,
 {
 	h->ladder[h->step_count++] =
 		(struct rec_ladder_step){h->families[family], level_names[level], result};
-	if (strcmp(result, REACHED) == 0)
+	if (strcmp(result, REC_REACHED) == 0)
 		h->levels[family] = (uint8_t)level;
 }
 
@@ -145,7 +143,7 @@ static void attach_families(struct driver_hooks *h, struct driver_instance *in,
 		if (r)
 			note_error(h, f, level, r);
 		else
-			note(h, f, level, REACHED);
+			note(h, f, level, REC_REACHED);
 	}
 	if (h->link_count == links)
 		driver_instance_close_last(h);
@@ -204,6 +202,10 @@ static void put_on(struct driver_hooks *h)
 						(enum hook_level)level);
 		driver_idle_measure(h, references);
 		driver_standins_open(h);
+		for (unsigned f = 0; f < h->family_count; f++)
+			if (driver_idle_is_unseen(h, f))
+				h->ladder[h->step_count++] =
+					(struct rec_ladder_step){h->families[f], "idle", "unseen"};
 		if (h->module_btf)
 			driver_module_btf_free(h->kernel_btf, h->module_btf);
 		h->module_btf = h->kernel_btf = NULL;
@@ -212,20 +214,6 @@ static void put_on(struct driver_hooks *h)
 	}
 	h->ladder[h->step_count] = (struct rec_ladder_step){0};
 	driver_hooks_list(h);
-}
-
-static uint64_t missed_now(const struct driver_hooks *h)
-{
-	uint64_t missed = 0;
-
-	for (unsigned i = 0; i < h->link_count; i++) {
-		struct bpf_prog_info info = {0};
-		uint32_t size = sizeof(info);
-
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(h->links[i].prog), &info, &size) == 0)
-			missed += info.recursion_misses;
-	}
-	return missed;
 }
 
 static void take_off(struct driver_hooks *h)
@@ -334,8 +322,6 @@ static bool is_entry(const struct driver_link *l)
 
 void driver_hooks_detach(struct driver_hooks *h, bool returns)
 {
-	if (returns)
-		h->missed += missed_now(h);
 	driver_links_drop(h, 0, returns ? NULL : is_entry);
 	driver_hooks_list(h);
 }
@@ -376,7 +362,28 @@ const char *const *driver_hooks_names(const struct driver_hooks *h)
 
 uint64_t driver_hooks_missed(const struct driver_hooks *h)
 {
-	return h->missed + missed_now(h);
+	uint64_t missed = h->missed;
+
+	for (unsigned i = 0; i < h->instance_count; i++)
+		if (h->instances[i].obj) /* else the module is let go */
+			missed += bpf_missed_of_programs(h->instances[i].obj);
+	for (unsigned i = 0; i < HOOK_OBJECTS; i++)
+		if (h->standins[i].obj)
+			missed += bpf_missed_of_programs(h->standins[i].obj);
+	for (unsigned i = 0; i < h->link_count; i++)
+		if (h->links[i].level == HOOK_LEVEL_KPROBE)
+			missed += bpf_missed_of_kprobe(h->links[i].link);
+	return missed;
+}
+
+uint64_t driver_hooks_uncounted(const struct driver_hooks *h)
+{
+	return h->uncounted;
+}
+
+uint64_t driver_hooks_switches_failed(const struct driver_hooks *h)
+{
+	return h->switches_failed;
 }
 
 void driver_hooks_cost(const struct driver_hooks *h, struct bpf_cost *sum)
@@ -384,8 +391,11 @@ void driver_hooks_cost(const struct driver_hooks *h, struct bpf_cost *sum)
 	for (unsigned i = 0; i < h->cost.count; i++)
 		bpf_cost_add(sum, &h->cost.programs[i]);
 	for (unsigned i = 0; i < h->instance_count; i++)
-		if (h->instances[i].obj) /* else the module is let go */
+		if (h->instances[i].obj)
 			bpf_cost_of_programs(h->instances[i].obj, sum);
+	for (unsigned i = 0; i < HOOK_OBJECTS; i++)
+		if (h->standins[i].obj)
+			bpf_cost_of_programs(h->standins[i].obj, sum);
 	for (unsigned i = 0; i < h->map_count; i++)
 		bpf_cost_of_map(h->maps[i].fd, sum);
 }

@@ -11,7 +11,7 @@
  * fentry and raw tracepoints hold a reference of the module, kprobes do not: the former are taken back
  * when nobody else uses the module, so that rmmod is not refused because of us.
  *
- * Owner: ioctl_hooks.  One thread.  Never prints; says why in `why`.
+ * Owner: ioctl_hooks.  One thread; detaching starts up to 8 more, which have ended when it returns.  Never prints; says why in `why`.
  */
 #ifndef NTRACE_COLLECT_DRIVER_HOOKS_H
 #define NTRACE_COLLECT_DRIVER_HOOKS_H
@@ -24,7 +24,7 @@
 #include "bpf/neuron_event.h"
 #include "runtime/record/header.h"
 
-struct bpf_map;
+struct bpf_object;
 struct driver_hooks;
 
 /* Steps of the ladder, best first. */
@@ -49,8 +49,8 @@ struct driver_hooks_options {
 	const char *off;       /* families that are not hooked, separated by commas; NULL: none */
 	uint32_t rate_ceiling; /* calls of a process per NEV_RATE_WINDOW_NS; 0: all */
 	bool all_processes;
-	/* Maps that the programs use by name instead of their own; ends with NULL. */
-	struct bpf_map *const *shared;
+	struct bpf_object *
+		shared; /* whose maps the programs use, by name, instead of their own; NULL: none */
 	const char *sys; /* NULL: "/sys"; tests have others */
 };
 
@@ -93,6 +93,9 @@ void driver_hooks_cost(const struct driver_hooks *h, struct bpf_cost *sum);
 
 /* How often the kernel skipped a hook, as ioctl_hooks_missed. */
 uint64_t driver_hooks_missed(const struct driver_hooks *h);
+/* As ioctl_hooks_uncounted, ioctl_hooks_switches_failed. */
+uint64_t driver_hooks_uncounted(const struct driver_hooks *h);
+uint64_t driver_hooks_switches_failed(const struct driver_hooks *h);
 /* Detaches everything: first entries, then, with `returns`, the rest.  Records stay where they are. */
 void driver_hooks_detach(struct driver_hooks *h, bool returns);
 

@@ -12,6 +12,10 @@
  *	FREE      stand-ins alone
  *	TAKING    fentry is on again too; the same for the stand-ins
  *
+ * What no kprobe can stand in for is not seen from the first open until the programs are back: the ladder has a
+ * step "idle" for each such family.  When a stand-in cannot be put on, or a program not put back, all stays as it was
+ * and is tried again later: nothing is lost, but the module is not let go, or the stand-ins work on.
+ *
  * While both are on, nev_cpu.overlap has each call belong to the hook that saw it enter first, and its work
  * on the DMA path to the same kind.
  *
@@ -24,7 +28,8 @@
 
 #include "agent/collect/driver_parts.h"
 
-/* Drains that a new driver may stay unused before it is let go: whoever loads it uses it soon. */
+/* Drains that a new driver may stay unused before it is let go: whoever loads it uses it soon.  And those until what
+ * failed is tried again. */
 #define GRACE 50u
 
 static bool holds_module(const struct driver_link *l)
@@ -98,34 +103,68 @@ static unsigned users(const struct driver_hooks *h)
 	return all > 0 && (unsigned)all > ours ? (unsigned)all - ours : 0;
 }
 
-/* Attaches stand-ins for the families that are on fentry and can have a kprobe. */
-static void attach_standins(struct driver_hooks *h)
+/* The kprobes that stand in for a family; NULL: there are none. */
+static struct driver_instance *standin_of(struct driver_hooks *h, unsigned family)
+{
+	if (driver_hooks_level(h, "ioctl") != HOOK_LEVEL_FENTRY)
+		return NULL; /* whose call is whose would not be known */
+	if (h->levels[family] != HOOK_LEVEL_FENTRY || !(h->standin_families >> family & 1))
+		return NULL;
+	for (unsigned i = 0; i < hook_row_count; i++)
+		if (driver_family_of(h, hook_rows[i].family) == family)
+			return h->standins[hook_rows[i].object].obj
+				       ? &h->standins[hook_rows[i].object]
+				       : NULL;
+	return NULL;
+}
+
+/* On an error none of them is left.  0 or -errno. */
+static int attach_standins(struct driver_hooks *h)
 {
 	unsigned before = h->link_count;
 
-	if (driver_hooks_level(h, "ioctl") != HOOK_LEVEL_FENTRY)
-		return; /* whose call is whose would not be known */
-	for (unsigned f = 0; f < h->family_count; f++)
-		for (unsigned i = 0; i < HOOK_OBJECTS; i++)
-			if (h->levels[f] == HOOK_LEVEL_FENTRY && h->standins[i].obj &&
-				h->standin_families >> f & 1)
-				(void)driver_family_attach(
-					h, &h->standins[i], HOOK_LEVEL_KPROBE, f);
+	for (unsigned f = 0; f < h->family_count; f++) {
+		struct driver_instance *in = standin_of(h, f);
+		int r = in ? driver_family_attach(h, in, HOOK_LEVEL_KPROBE, f) : 0;
+
+		if (r) {
+			driver_links_drop(h, before, NULL);
+			return r;
+		}
+	}
 	for (unsigned i = before; i < h->link_count; i++)
 		h->links[i].is_standin = true;
+	return 0;
 }
 
-static bool take_back(struct driver_hooks *h)
+static int take_back(struct driver_hooks *h)
 {
+	unsigned before = h->link_count;
+	int r = 0;
+
+	if (h->by_program)
+		driver_instances_reopen(h);
 	for (unsigned i = 0; i < h->instance_count; i++)
-		for (unsigned f = 0; f < h->family_count; f++)
+		for (unsigned f = 0; f < h->family_count && r == 0; f++)
 			if (h->instances[i].families >> f & 1 &&
 				h->levels[f] == h->instances[i].level &&
-				h->levels[f] != HOOK_LEVEL_KPROBE &&
-				driver_family_attach(
-					h, &h->instances[i], (enum hook_level)h->levels[f], f) < 0)
-				return false;
-	return true;
+				h->levels[f] != HOOK_LEVEL_KPROBE)
+				r = driver_family_attach(
+					h, &h->instances[i], (enum hook_level)h->levels[f], f);
+	if (r == 0)
+		return 0;
+	driver_links_drop(h, before, NULL);
+	if (h->by_program)
+		driver_instances_unload(h);
+	return r;
+}
+
+bool driver_idle_is_unseen(struct driver_hooks *h, unsigned family)
+{
+	return h->force != HOOK_LEVEL_TRACEPOINT &&
+	       (h->levels[family] == HOOK_LEVEL_FENTRY ||
+		       h->levels[family] == HOOK_LEVEL_TRACEPOINT) &&
+	       !standin_of(h, family);
 }
 
 void driver_idle_prepare(struct driver_hooks *h)
@@ -133,6 +172,7 @@ void driver_idle_prepare(struct driver_hooks *h)
 	h->idle = DRIVER_HELD;
 	h->idle_ticks = 0;
 	h->was_used = false;
+	h->switch_failed = false;
 }
 
 bool driver_hooks_between(const struct driver_hooks *h)
@@ -156,20 +196,23 @@ bool driver_hooks_should_switch(struct driver_hooks *h)
 	used = users(h) > 0;
 	h->was_used |= used;
 	h->idle_ticks++;
+	if (h->switch_failed && h->idle_ticks <= GRACE)
+		return false;
 	return h->idle == DRIVER_FREE ? used : !used && (h->was_used || h->idle_ticks > GRACE);
 }
 
 void driver_hooks_switch(struct driver_hooks *h)
 {
+	bool held = h->idle == DRIVER_HELD;
+	int r = held ? attach_standins(h) : take_back(h);
+
 	h->no_entries = false;
-	if (h->idle == DRIVER_HELD) {
-		attach_standins(h);
-		h->idle = DRIVER_FREEING;
-	} else {
-		if (h->by_program)
-			driver_instances_reopen(h);
-		h->idle = take_back(h) ? DRIVER_TAKING : DRIVER_FREE;
-	}
+	h->idle_ticks = 0;
+	h->switch_failed = r < 0;
+	if (r == 0)
+		h->idle = held ? DRIVER_FREEING : DRIVER_TAKING;
+	else
+		h->switches_failed++;
 	driver_hooks_list(h);
 }
 

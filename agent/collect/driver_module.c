@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * driver_module.c - see the header.
+ * driver_module.c - what /sys/module/neuron tells of the driver, and what its BTF tells of its functions: how many
+ * arguments each has, which is all that decides whether a program may read them.
  */
 #include "agent/collect/driver_module.h"
 
@@ -15,15 +16,8 @@
 
 #include "runtime/base/file.h"
 
-/* Versions and source checksums of the drivers that were read, and the layout that each has.  A version
- * that ends in a dot stands for all that begin so. */
-static const struct {
-	const char *version, *srcversion;
-	enum driver_shape shape;
-} known[] = {
-	{"2.24.", NULL, DRIVER_SHAPE_2_24},
-	{"2.30.", NULL, DRIVER_SHAPE_2_30},
-};
+/* The drivers whose sources were read. */
+static const char *const known[] = {"2.24.7.0", "2.30.2.0"};
 
 static void path_of(const char *sys, const char *name, char ret[PATH_MAX])
 {
@@ -64,14 +58,12 @@ static bool is_live(const char *sys)
 	return !*state || strcmp(state, "live") == 0;
 }
 
-static enum driver_shape shape_of(const struct driver_module *m)
+static bool is_known(const char *version)
 {
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if ((known[i].version &&
-			    strncmp(m->version, known[i].version, strlen(known[i].version)) == 0) ||
-			(known[i].srcversion && strcmp(m->srcversion, known[i].srcversion) == 0))
-			return known[i].shape;
-	return DRIVER_SHAPE_UNKNOWN;
+		if (strcmp(version, known[i]) == 0)
+			return true;
+	return false;
 }
 
 void driver_module_read(const char *sys, struct driver_module *ret)
@@ -87,7 +79,7 @@ void driver_module_read(const char *sys, struct driver_module *ret)
 	read_text(sys, "srcversion", m.srcversion, sizeof(m.srcversion));
 	path_of(sys, "kernel/btf/" DRIVER_MODULE, path);
 	m.has_btf = access(path, R_OK) == 0;
-	m.shape = shape_of(&m);
+	m.is_known = is_known(m.version);
 	*ret = m;
 }
 

@@ -14,21 +14,13 @@
 
 struct btf;
 
-/* Layouts of the driver that our programs were written for. */
-enum driver_shape {
-	DRIVER_SHAPE_UNKNOWN,
-	DRIVER_SHAPE_2_24,
-	DRIVER_SHAPE_2_30,
-};
-
 struct driver_module {
 	bool present;
 	bool has_btf;	   /* the kernel has its type information */
 	uint64_t identity; /* differs from one load of a module to the next */
 	char version[32];  /* MODULE_VERSION, "" if it has none */
 	char srcversion[32];
-	enum driver_shape
-		shape; /* by version or srcversion; a driver with BTF is also checked by that */
+	bool is_known; /* of a version whose prototypes our programs were written for; others need BTF */
 };
 
 /* What is loaded now below sys ("/sys"; NULL means that).  No module: all zero. */

@@ -66,8 +66,9 @@ static void read_symbols(struct driver_hooks *h)
 		fclose(f);
 }
 
-/* Is `symbol` the function of this row, or a clone of it that still is all of it? */
-static bool is_target(const struct hook_row *row, const char *symbol)
+/* Is `symbol` the function of this row, or a clone of it that still is all of it?  GCC may leave out arguments of
+ * .constprop clones, which a known driver's does not; that of .isra clones are others.  */
+static bool is_target(const struct driver_hooks *h, const struct hook_row *row, const char *symbol)
 {
 	size_t n = strlen(row->target) - (is_clones(row) ? 1 : 0);
 
@@ -75,9 +76,9 @@ static bool is_target(const struct hook_row *row, const char *symbol)
 		return false;
 	if (!symbol[n])
 		return true;
-	return is_clones(row) && !strstr(symbol + n, ".cold") && !strstr(symbol + n, ".part") &&
-	       (strncmp(symbol + n, ".constprop.", 11) == 0 ||
-		       strncmp(symbol + n, ".isra.", 6) == 0);
+	return is_clones(row) && h->module.is_known &&
+	       strncmp(symbol + n, ".constprop.", 11) == 0 &&
+	       !symbol[n + 11 + strspn(symbol + n + 11, "0123456789")];
 }
 
 /* The next symbol that a row is for, after `last` (NULL: the first); NULL: none. */
@@ -94,7 +95,7 @@ static const char *next_target(struct driver_hooks *h, const struct hook_row *ro
 	end = h->symbols + h->symbols_size;
 	for (const char *s = last ? last + strlen(last) + 1 : h->symbols; s < end;
 		s += strlen(s) + 1)
-		if (is_target(row, s))
+		if (is_target(h, row, s))
 			return s;
 	return NULL;
 }
@@ -103,28 +104,34 @@ static const char *next_target(struct driver_hooks *h, const struct hook_row *ro
  * version must be one that was read. */
 static const char *prototype_refused(const struct driver_hooks *h, const struct hook_row *row)
 {
+	char target[DRIVER_HOOK_NAME];
 	int n = -ENOENT;
 
+	snprintf(target, sizeof(target), "%.*s",
+		(int)strlen(row->target) - (is_clones(row) ? 1 : 0), row->target);
 	if (h->module_btf)
 		n = row->level == HOOK_LEVEL_TRACEPOINT
-			    ? driver_module_tracepoint_nargs(h->module_btf, row->target)
-			    : driver_module_nargs(h->module_btf, row->target);
+			    ? driver_module_tracepoint_nargs(h->module_btf, target)
+			    : driver_module_nargs(h->module_btf, target);
 	if (n >= 0)
 		return n == row->nargs || (row->or_less && n == row->nargs - 1)
 			       ? NULL
 			       : "unknown prototype";
 	if (row->level == HOOK_LEVEL_FENTRY)
 		return "no such function";
-	return h->module.shape == DRIVER_SHAPE_UNKNOWN ? "unknown prototype" : NULL;
+	return h->module.is_known ? NULL : "unknown prototype";
 }
 
 const char *driver_row_refused(struct driver_hooks *h, const struct hook_row *row)
 {
+	const char *why;
+
 	if ((row->level == HOOK_LEVEL_FENTRY || row->layout) && !h->module_btf)
 		return "no BTF";
-	if (is_clones(row) && !next_target(h, row, NULL))
-		return "no such function";
-	return prototype_refused(h, row);
+	why = prototype_refused(h, row);
+	if (!why && is_clones(row) && !next_target(h, row, NULL))
+		why = "no such function";
+	return why;
 }
 
 /* ---- loading ------------------------------------------------------------------------------- */
@@ -171,27 +178,27 @@ static const struct {
 	[HOOK_OBJECT_dma] = {open_dma, close_dma},
 };
 
-/* Has a map use what is there under its name already.  0 or -errno. */
-static int share_map(struct driver_hooks *h, struct bpf_map *map)
+/* What is there already under the name of a map; -1: nothing. */
+static int shared_fd(const struct driver_hooks *h, const struct bpf_map *map)
 {
-	for (struct bpf_map *const *s = h->o.shared; s && *s; s++)
-		if (strcmp(bpf_map__name(*s), bpf_map__name(map)) == 0)
-			return bpf_map__reuse_fd(map, bpf_map__fd(*s));
+	const char *name = bpf_map__name(map);
+	const struct bpf_map *other =
+		h->o.shared ? bpf_object__find_map_by_name(h->o.shared, name) : NULL;
+
+	if (other)
+		return bpf_map__fd(other);
 	for (unsigned i = 0; i < h->map_count; i++)
-		if (strcmp(h->maps[i].name, bpf_map__name(map)) == 0)
-			return bpf_map__reuse_fd(map, h->maps[i].fd);
-	return 0;
+		if (strcmp(h->maps[i].name, name) == 0)
+			return h->maps[i].fd;
+	return -1;
 }
 
-static bool is_shared(const struct driver_hooks *h, const struct bpf_map *map)
+/* Has a map use that.  0 or -errno. */
+static int share_map(const struct driver_hooks *h, struct bpf_map *map)
 {
-	for (struct bpf_map *const *s = h->o.shared; s && *s; s++)
-		if (strcmp(bpf_map__name(*s), bpf_map__name(map)) == 0)
-			return true;
-	for (unsigned i = 0; i < h->map_count; i++)
-		if (strcmp(h->maps[i].name, bpf_map__name(map)) == 0)
-			return true;
-	return false;
+	int fd = shared_fd(h, map);
+
+	return fd < 0 ? 0 : bpf_map__reuse_fd(map, fd);
 }
 
 /* Keeps the object's own maps for later instances. */
@@ -203,7 +210,7 @@ static int keep_maps(struct driver_hooks *h, struct bpf_object *obj)
 	{
 		int fd;
 
-		if (bpf_map__is_internal(map) || is_shared(h, map))
+		if (bpf_map__is_internal(map) || shared_fd(h, map) >= 0)
 			continue;
 		fd = h->map_count < DRIVER_MAX_MAPS ? dup(bpf_map__fd(map)) : -1;
 		if (fd < 0)
@@ -254,6 +261,7 @@ static void unload(struct driver_hooks *h, struct driver_instance *in)
 {
 	if (in->obj) {
 		bpf_cost_of_programs(in->obj, &h->cost);
+		h->missed += bpf_missed_of_programs(in->obj);
 		objects[in->object].close(in->skel);
 	}
 	in->obj = NULL;
@@ -396,12 +404,12 @@ static int attach_row(struct driver_hooks *h, struct driver_instance *in,
 		if (!link)
 			return -errno;
 		*l = (struct driver_link){.link = link,
-			.prog = prog,
 			.family = (uint8_t)family,
 			.level = row->level,
 			.is_entry = strcmp(kind, "fexit") != 0 && strcmp(kind, "kretprobe") != 0};
 		snprintf(l->name, sizeof(l->name), "%s:%s", kind, target);
 		h->link_count++;
+		h->uncounted += level == HOOK_LEVEL_KPROBE && !bpf_counts_missed();
 	}
 	return 0;
 }
@@ -455,10 +463,13 @@ void driver_links_drop(
 	unsigned kept = from, started = 0;
 
 	for (unsigned i = from; i < h->link_count; i++) {
-		if (!which || which(&h->links[i]))
-			d.links[d.count++] = h->links[i].link;
-		else
+		if (which && !which(&h->links[i])) {
 			h->links[kept++] = h->links[i];
+			continue;
+		}
+		if (h->links[i].level == HOOK_LEVEL_KPROBE)
+			h->missed += bpf_missed_of_kprobe(h->links[i].link);
+		d.links[d.count++] = h->links[i].link;
 	}
 	h->link_count = kept;
 	while (started < DROPPERS && started + 1 < d.count &&

@@ -51,7 +51,6 @@ enum driver_idle { DRIVER_HELD, DRIVER_FREEING, DRIVER_FREE, DRIVER_TAKING };
 
 struct driver_link {
 	struct bpf_link *link;
-	struct bpf_program *prog;
 	uint8_t family, level;
 	bool is_entry, is_standin;
 	char name[DRIVER_HOOK_NAME];
@@ -70,7 +69,7 @@ struct driver_hooks {
 	const char *families[DRIVER_MAX_FAMILIES];
 	uint8_t levels[DRIVER_MAX_FAMILIES]; /* that were reached; HOOK_LEVELS: none */
 	unsigned family_count;
-	struct rec_ladder_step ladder[DRIVER_MAX_FAMILIES * HOOK_LEVELS + 2];
+	struct rec_ladder_step ladder[DRIVER_MAX_FAMILIES * (HOOK_LEVELS + 1) + 2];
 	unsigned step_count;
 
 	struct driver_instance instances[DRIVER_MAX_INSTANCES];
@@ -86,10 +85,12 @@ struct driver_hooks {
 	unsigned map_count;
 	enum driver_idle idle;
 	unsigned idle_ticks; /* drains since the state began */
-	bool was_used, by_program, no_entries;
+	bool was_used, by_program, no_entries, switch_failed;
+	uint64_t switches_failed;
 	struct driver_instance standins[HOOK_OBJECTS];
 	uint32_t standin_families;
-	uint64_t missed;      /* by programs that are detached */
+	uint64_t missed;      /* by programs that are unloaded and kprobes that are gone */
+	uint64_t uncounted;   /* kprobes put on so far whose skips the kernel does not count */
 	struct bpf_cost cost; /* of programs that are unloaded */
 	char error[128];      /* libbpf's words for the last failure */
 };
@@ -124,6 +125,9 @@ void driver_maps_close(struct driver_hooks *h);
 /* Hooks have been put on; before: references of the module before that. */
 void driver_idle_measure(struct driver_hooks *h, int before);
 void driver_idle_prepare(struct driver_hooks *h);
+/* Is a family that was hooked seen by nobody from the first open after the module was let go until it is taken
+ * back? */
+bool driver_idle_is_unseen(struct driver_hooks *h, unsigned family);
 
 /* ---- driver_hooks.c ----------------------------------------------------------------------- */
 

@@ -18,15 +18,13 @@
 #include "runtime/base/errno_name.h"
 #include "runtime/base/file.h"
 
-#define REACHED "reached"
-
 /* ---- names and ladder ----------------------------------------------------------------------- */
 
 static const char *error_word(int error)
 {
 	const char *name = errno_name(-error);
 
-	return error == 0 ? REACHED : name ? name : "failed";
+	return error == 0 ? REC_REACHED : name ? name : "failed";
 }
 
 static unsigned add_name(struct ioctl_hooks *h, unsigned n, const char *name)
@@ -55,7 +53,7 @@ static bool has_kernels_pids(void)
 
 void ioctl_hooks_list(struct ioctl_hooks *h)
 {
-	const char *filter = h->all_processes || has_kernels_pids() ? REACHED : REC_OTHER_PIDS;
+	const char *filter = h->all_processes || has_kernels_pids() ? REC_REACHED : REC_OTHER_PIDS;
 	const char *const *name = h->driver ? driver_hooks_names(h->driver) : NULL;
 	const struct rec_ladder_step *step = h->driver ? driver_hooks_ladder(h->driver) : NULL;
 	const char *syscall =
@@ -112,6 +110,15 @@ static int attach_filters(struct ioctl_hooks *h, const char **ret_what)
 
 /* ---- the system call ------------------------------------------------------------------------ */
 
+static int attach_tracepoint(struct ioctl_hooks *h, int tracefs, const char *name,
+	struct bpf_program *prog, struct bpf_link **ret)
+{
+	int r = tracepoint_attach(tracefs, "syscalls", name, prog, ret);
+
+	h->uncounted += r == 0 && !bpf_counts_missed();
+	return r;
+}
+
 /* The return before the entry: what enters will also be seen to return. */
 static int attach_syscall(struct ioctl_hooks *h, const char **ret_what)
 {
@@ -123,11 +130,11 @@ static int attach_syscall(struct ioctl_hooks *h, const char **ret_what)
 		return tracefs;
 	*ret_what = "attaching to the ioctl system call (CONFIG_FTRACE_SYSCALLS)";
 	if (!h->exit)
-		r = tracepoint_attach(
-			tracefs, "syscalls", "sys_exit_ioctl", h->skel->progs.exit_ioctl, &h->exit);
+		r = attach_tracepoint(
+			h, tracefs, "sys_exit_ioctl", h->skel->progs.exit_ioctl, &h->exit);
 	if (!r && !h->enter)
-		r = tracepoint_attach(tracefs, "syscalls", "sys_enter_ioctl",
-			h->skel->progs.enter_ioctl, &h->enter);
+		r = attach_tracepoint(
+			h, tracefs, "sys_enter_ioctl", h->skel->progs.enter_ioctl, &h->enter);
 	return r;
 }
 
@@ -251,14 +258,9 @@ static int open_driver(
 		.off = o->off,
 		.rate_ceiling = h->rate_ceiling,
 		.all_processes = o->all_processes,
-		.shared = h->shared,
+		.shared = h->skel->obj,
 		.sys = o->sys,
 	};
-	struct bpf_map *const shared[] = {h->skel->maps.ring, h->skel->maps.inflight,
-		h->skel->maps.requests, h->skel->maps.tracked, h->skel->maps.cpus,
-		h->skel->maps.rates, NULL};
-
-	memcpy(h->shared, shared, sizeof(shared));
 	int r = driver_hooks_open(&d, &h->driver, why, why_size);
 	return r ? r : take_driver(h);
 }
@@ -277,6 +279,16 @@ int ioctl_hooks_attach(struct ioctl_hooks *h, const struct ioctl_hooks_options *
 	h->syscall_error = attach_syscall(h, ret_what);
 	ioctl_hooks_list(h);
 	return h->driver_has_ioctl ? 0 : h->syscall_error;
+}
+
+uint64_t ioctl_hooks_uncounted(const struct ioctl_hooks *h)
+{
+	return h->uncounted + (h->driver ? driver_hooks_uncounted(h->driver) : 0);
+}
+
+uint64_t ioctl_hooks_switches_failed(const struct ioctl_hooks *h)
+{
+	return h->driver ? driver_hooks_switches_failed(h->driver) : 0;
 }
 
 void ioctl_hooks_detach(struct ioctl_hooks *h, bool all)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ioctl_hooks.h - the system-call level hooks: loads bpf/ioctl.bpf.c, attaches it to the ioctl
- * system call, yields raw nev_ioctl batches, counters and the calls still open.
+ * ioctl_hooks.h - the hooks in the kernel: those inside of the driver (driver_hooks.h) and, where they are not to be
+ * had or a device is virtual, those on the ioctl system call.  Yields raw batches of nev_ioctl and nev_dma, counters
+ * and the calls still open.
  *
  * Owner: the recorder.  One thread.  Nothing is left in the kernel when the handle is closed or
  * the process dies.  Never prints; says why in `why`.
@@ -105,8 +106,14 @@ int ioctl_hooks_counters(const struct ioctl_hooks *h, uint64_t ret[NEV_C_MAX], u
 
 /* How often the kernel skipped one of the hooks (for any file of any process) because the CPU was
  * inside another BPF program or map operation.  A skipped entry is an unseen call; a skipped return
- * is counted as NEV_C_LOST_EXIT.  0 before kernel 6.7, which does not count. */
+ * is counted as NEV_C_LOST_EXIT.  Skips of kprobes and of the system call are among them from kernel 6.7
+ * on only, those of other hooks always. */
 uint64_t ioctl_hooks_missed(const struct ioctl_hooks *h);
+/* Hooks put on so far of which this kernel does not count that; 0: it counts all. */
+uint64_t ioctl_hooks_uncounted(const struct ioctl_hooks *h);
+/* How often the driver could not be let go although nobody used it, so that rmmod is refused meanwhile, or not
+ * be taken back: see driver_idle.c. */
+uint64_t ioctl_hooks_switches_failed(const struct ioctl_hooks *h);
 
 /* What the hooks have cost and what their maps take; false: it was not asked for, or the kernel does not
  * measure. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ioctl_parts.h - the handle of the system-call level hooks, for ioctl_hooks.c, ioctl_drain.c and their tests
+ * ioctl_parts.h - the handle of the hooks in the kernel, for ioctl_hooks.c, ioctl_drain.c and their tests
  * alone.
  */
 #ifndef NTRACE_COLLECT_IOCTL_PARTS_H
@@ -38,8 +38,8 @@ struct ioctl_hooks {
 	struct driver_hooks *driver;   /* NULL: without hooks */
 	bool driver_has_ioctl; /* so the system-call level leaves the driver's files alone */
 	int syscall_error;
+	uint64_t uncounted; /* hooks on the system call whose skips are not counted */
 	bool overlap, stopped;
-	struct bpf_map *shared[7];
 	const char *names[IOCTL_MAX_NAMES + 1];
 	struct rec_ladder_step ladder[IOCTL_MAX_STEPS + 1];
 

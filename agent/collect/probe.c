@@ -40,11 +40,15 @@ struct probe {
 	const char *root;	/* of the virtual device that a command here would use, or NULL */
 	struct host host, seen; /* the machine, and as such a command sees it */
 	bool has_btf;
+	bool sees_ioctls; /* by hooks inside of the driver */
 };
+
+/* When a recording cannot work without what a row tries. */
+enum probe_need { NEVER, ALWAYS, WITHOUT_DRIVER_HOOKS };
 
 struct probe_step {
 	const char *name;
-	bool required;
+	enum probe_need need;
 	void (*run)(struct probe *p, struct probe_row *row);
 	const char *consequence;
 };
@@ -96,10 +100,8 @@ static int read_sys(const struct probe *p, const char *name, char *ret, size_t s
 static void try_kernel(struct probe *p, struct probe_row *row)
 {
 	const char *kernel = host_fact(&p->host, HOST_KERNEL);
-	int major = 0, minor = 0;
 
-	if (sscanf(p->host.uts.release, "%d.%d", &major, &minor) != 2 || major < KERNEL_MAJOR ||
-		(major == KERNEL_MAJOR && minor < KERNEL_MINOR))
+	if (!bpf_kernel_is(KERNEL_MAJOR, KERNEL_MINOR))
 		say(row, PROBE_MISSING, "%s, but %d.%d or later is needed", kernel, KERNEL_MAJOR,
 			KERNEL_MINOR);
 	else
@@ -225,20 +227,20 @@ static void try_syscalls(struct probe *p, struct probe_row *row)
 
 static void try_sched(struct probe *p, struct probe_row *row)
 {
-	struct bpf_link *fork, *exit;
-	int error;
-
 	if (!can_attach(p, row))
 		return;
-	fork = bpf_program__attach(p->skel->progs.follow_fork);
-	error = -errno;
-	exit = fork ? bpf_program__attach(p->skel->progs.follow_exit) : NULL;
-	if (exit)
-		say(row, PROBE_OK, "fork and exit of processes");
-	else
-		say_bpf_error(row, fork ? -errno : error, "attaching to the scheduler's events");
-	bpf_link__destroy(exit);
-	bpf_link__destroy(fork);
+	const struct bpf_program *const progs[] = {
+		p->skel->progs.follow_fork, p->skel->progs.follow_exit, p->skel->progs.follow_free};
+	for (size_t i = 0; i < sizeof(progs) / sizeof(progs[0]); i++) {
+		struct bpf_link *link = bpf_program__attach(progs[i]);
+
+		if (!link) {
+			say_bpf_error(row, -errno, "attaching to the scheduler's events");
+			return;
+		}
+		bpf_link__destroy(link);
+	}
+	say(row, PROBE_OK, "fork, exit and end of processes");
 }
 
 static void try_fuse(struct probe *p, struct probe_row *row)
@@ -326,20 +328,21 @@ static void try_node(struct probe *p, struct probe_row *row)
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const struct probe_step steps[] = {
-	{"kernel", true, try_kernel, "the hooks cannot be loaded"},
-	{"lockdown", true, try_lockdown, "BPF programs may not read kernel memory"},
-	{"kernel BTF", true, try_btf,
+	{"kernel", ALWAYS, try_kernel, "the hooks cannot be loaded"},
+	{"lockdown", ALWAYS, try_lockdown, "BPF programs may not read kernel memory"},
+	{"kernel BTF", ALWAYS, try_btf,
 		"programs cannot be fitted to this kernel (CONFIG_DEBUG_INFO_BTF)"},
-	{"BPF ring buffer", true, try_ring, "records cannot leave the kernel"},
-	{"BPF programs", true, try_load, "no kernel events"},
-	{"tracefs", true, try_tracefs, "system-call tracepoints cannot be found"},
-	{"system-call hooks", true, try_syscalls, "ioctls are not seen (CONFIG_FTRACE_SYSCALLS)"},
-	{"process hooks", true, try_sched, "children of the command cannot be followed"},
-	{"FUSE", false, try_fuse, "no virtual device: ntrace-vdev cannot run"},
-	{"neuron devices", false, try_devices, "only a virtual device can be recorded"},
-	{"neuron driver", false, try_driver, "only a virtual device can be recorded"},
-	{"instance", false, try_instance, "recordings have another name"},
-	{"node name", false, try_node, "recordings have another name"},
+	{"BPF ring buffer", ALWAYS, try_ring, "records cannot leave the kernel"},
+	{"BPF programs", ALWAYS, try_load, "no kernel events"},
+	{"tracefs", WITHOUT_DRIVER_HOOKS, try_tracefs, "system-call tracepoints cannot be found"},
+	{"system-call hooks", WITHOUT_DRIVER_HOOKS, try_syscalls,
+		"ioctls are not seen (CONFIG_FTRACE_SYSCALLS)"},
+	{"process hooks", ALWAYS, try_sched, "children of the command cannot be followed"},
+	{"FUSE", NEVER, try_fuse, "no virtual device: ntrace-vdev cannot run"},
+	{"neuron devices", NEVER, try_devices, "only a virtual device can be recorded"},
+	{"neuron driver", NEVER, try_driver, "only a virtual device can be recorded"},
+	{"instance", NEVER, try_instance, "recordings have another name"},
+	{"node name", NEVER, try_node, "recordings have another name"},
 };
 
 /* ---- hooks inside of the driver: a row for each family ------------------------------------- */
@@ -352,7 +355,7 @@ static void say_family(struct probe_row *row, const struct rec_ladder_step *ladd
 	size_t used = 0;
 
 	for (const struct rec_ladder_step *s = ladder; s->family; s++) {
-		if (strcmp(s->family, family) != 0 || strcmp(s->result, "reached") == 0 ||
+		if (strcmp(s->family, family) != 0 || strcmp(s->result, REC_REACHED) == 0 ||
 			used >= sizeof(others))
 			continue;
 		(void)snprintf(others + used, sizeof(others) - used, "%s%s: %s", used ? ", " : "",
@@ -372,10 +375,9 @@ static int try_driver_hooks(struct probe *p, struct probe_row *rows, int max)
 
 	if (!p->skel || max < 1)
 		return 0;
-	struct bpf_map *const shared[] = {p->skel->maps.ring, p->skel->maps.inflight,
-		p->skel->maps.requests, p->skel->maps.tracked, p->skel->maps.cpus, NULL};
 	const struct driver_hooks_options o = {
-		.all_processes = true, .shared = shared, .sys = p->sys};
+		.all_processes = true, .shared = p->skel->obj, .sys = p->sys};
+
 	if (driver_hooks_open(&o, &h, why, sizeof(why)) < 0)
 		return 0;
 	for (unsigned f = 0; n < max && driver_hooks_module(h)->present; f++) {
@@ -388,6 +390,7 @@ static int try_driver_hooks(struct probe *p, struct probe_row *rows, int max)
 		say_family(&rows[n++], driver_hooks_ladder(h), family,
 			hook_level_name(driver_hooks_level(h, family)));
 	}
+	p->sees_ioctls = driver_hooks_level(h, "ioctl") < HOOK_LEVEL_SYSCALL;
 	driver_hooks_close(h);
 	return n;
 }
@@ -400,7 +403,7 @@ int probe_run_at(const struct probe_paths *paths, struct probe_row *rows, int ma
 		.tracefs = -1,
 	};
 	const char *root = getenv(ENV_DEVICE_ROOT);
-	int n = 0;
+	int n = 0, tried;
 
 	p.root = root && *root ? root : NULL;
 	host_read(&p.host, NULL, p.sys);
@@ -408,13 +411,16 @@ int probe_run_at(const struct probe_paths *paths, struct probe_row *rows, int ma
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && n < max; i++) {
 		struct probe_row *row = &rows[n++];
 
-		*row = (struct probe_row){
-			.required = steps[i].required, .consequence = steps[i].consequence};
+		*row = (struct probe_row){.consequence = steps[i].consequence};
 		(void)snprintf(row->name, sizeof(row->name), "%s", steps[i].name);
 		bpf_log_capture();
 		steps[i].run(&p, row);
 	}
+	tried = n;
 	n += try_driver_hooks(&p, rows + n, max - n);
+	for (int i = 0; i < tried; i++)
+		rows[i].required = steps[i].need == ALWAYS ||
+				   (steps[i].need == WITHOUT_DRIVER_HOOKS && !p.sees_ioctls);
 	ioctl_bpf__destroy(p.skel);
 	cleanup_close(&p.tracefs);
 	return n;

@@ -16,6 +16,9 @@
 
 #include "runtime/record/rec_session.h"
 
+/* Result of a step that is in use. */
+#define REC_REACHED "reached"
+
 /* Result of the step of family "process" when the hooks, which know the kernel's own process numbers alone, cannot
  * tell the command's by those that the recorder has. */
 #define REC_OTHER_PIDS "other pid namespace"
@@ -24,7 +27,7 @@
 struct rec_ladder_step {
 	const char *family; /* what for: "ioctl", "process" */
 	const char *step;   /* how: "tracepoint", "tp_btf" */
-	const char *result; /* "reached", or the name of the error */
+	const char *result; /* REC_REACHED, or the name of the error */
 };
 
 /* NULL and 0 mean unknown or default; such keys are left out of the text. */

@@ -94,7 +94,7 @@ TEST("driver module: what /sys says of it, and when it is another one", "[driver
 	CHECK(!m.has_btf);
 	CHECK_STR(m.version, "2.24.7.0");
 	CHECK_STR(m.srcversion, "0123456789ABCDEF");
-	CHECK_EQ(m.shape, DRIVER_SHAPE_2_24);
+	CHECK(m.is_known);
 	CHECK_EQ(driver_module_refcount(f.sys.s), 3);
 	CHECK(driver_module_unchanged(f.sys.s, &m));
 
@@ -105,23 +105,27 @@ TEST("driver module: what /sys says of it, and when it is another one", "[driver
 	REQUIRE(load(&f, "2.30.2.0\n", "live\n"));
 	CHECK(!driver_module_unchanged(f.sys.s, &m)); /* loaded anew between two looks */
 	driver_module_read(f.sys.s, &again);
-	CHECK_EQ(again.shape, DRIVER_SHAPE_2_30);
+	CHECK(again.is_known);
 	CHECK(again.identity != m.identity);
 }
 
-TEST("driver module: a version that nobody read has no known layout", "[driver]")
+TEST("driver module: prototypes are known of the versions that were read, and of no other",
+	"[driver]")
 {
 	static const struct {
 		const char *version;
-		enum driver_shape shape;
+		bool is_known;
 	} cases[] = {
-		{"2.24.7.0\n", DRIVER_SHAPE_2_24},
-		{"2.24.99\n", DRIVER_SHAPE_2_24},
-		{"2.30.0.0\n", DRIVER_SHAPE_2_30},
-		{"2.240.1.0\n", DRIVER_SHAPE_UNKNOWN},
-		{"2.27.4.0\n", DRIVER_SHAPE_UNKNOWN},
-		{"12.24.1\n", DRIVER_SHAPE_UNKNOWN},
-		{"", DRIVER_SHAPE_UNKNOWN},
+		{"2.24.7.0\n", true},
+		{"2.24.7.1\n", false},
+		{"2.24.7\n", false},
+		{"2.24.99\n", false},
+		{"2.30.2.0\n", true},
+		{"2.30.0.0\n", false},
+		{"2.240.1.0\n", false},
+		{"2.27.4.0\n", false},
+		{"12.24.1\n", false},
+		{"", false},
 	};
 	_cleanup_(cleanup_fake) struct fake f = {0};
 	struct driver_module m;
@@ -132,7 +136,7 @@ TEST("driver module: a version that nobody read has no known layout", "[driver]"
 		driver_module_read(f.sys.s, &m);
 		test_info("version %s", cases[i].version);
 		CHECK(m.present);
-		CHECK_EQ(m.shape, cases[i].shape);
+		CHECK_EQ(m.is_known, cases[i].is_known);
 	}
 }
 

@@ -14,7 +14,7 @@ programs() { # what is there of it
 	for p in "$BUILD"/bin/ntrace "$BUILD"/bin/ntrace-vdev "$BUILD"/workloads/inference "$BUILD"/vm/programs/*; do
 		[ ! -x "$p" ] || echo "$p"
 	done
-	for p in setpriv capsh unshare bpftool; do
+	for p in setpriv prlimit capsh unshare bpftool; do
 		PATH=$PATH:/usr/sbin:/sbin command -v $p
 	done
 }
