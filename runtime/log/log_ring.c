@@ -25,8 +25,8 @@
 #include <sys/mman.h>
 #include <xxhash.h>
 
-#include "runtime/base/file.h"
 #include "runtime/log/log.h"
+#include "runtime/log/log_sinks.h"
 
 #define WORD sizeof(uint64_t)
 #define LENGTH_BITS 16
@@ -147,7 +147,7 @@ static int each_line(const struct log_ring *r, line_fn fn, void *context)
 
 static int write_line(void *context, const char *line, size_t len)
 {
-	return file_write_all(*(int *)context, line, len);
+	return log_write_quietly(*(int *)context, line, len);
 }
 
 int log_ring_dump(const struct log_ring *r, int fd)

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "runtime/base/file.h"
 #include "runtime/log/log_levels.h"
@@ -188,6 +189,23 @@ TEST("log ring: what cannot be written is the caller's to know", "[log]")
 	CHECK_EQ(log_ring_dump(r, -1), -EBADF);
 	CHECK_EQ(log_ring_dump(r, fd), -ENOSPC);
 	close(fd);
+}
+
+static int beyond_limit(void *arg)
+{
+	const struct rlimit none = {0, 0};
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+
+	(void)arg;
+	WANT(be_quiet());
+	WANT(setrlimit(RLIMIT_FSIZE, &none) == 0);
+	WANT(log_dump_errors(fd) == -EFBIG);
+	return 0;
+}
+
+TEST("log ring: a file that may not grow is an error, and no end of the program", "[log]")
+{
+	CHECK_EQ(scratch_child(beyond_limit, NULL), 0);
 }
 
 #define THREADS 8u

@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "tests/unit/nrt_core_dump.h"
@@ -155,6 +156,25 @@ static int nowhere(void *arg)
 DUMP_TEST("core dump: a directory that cannot be made: the cores are dumped, the file is said to "
 	  "be missing",
 	nowhere)
+
+/* What is said goes through a pipe, for it could not grow either. */
+static int limited(void *arg)
+{
+	struct scratch_path dir = dump_place(arg, "dumps");
+	const struct rlimit none = {0, RLIM_INFINITY};
+	char text[8192] = "";
+	int ends[2];
+
+	WANT(dump_begin(arg, dir.s, "ERROR") == 0);
+	WANT(pipe2(ends, O_CLOEXEC) == 0 && dup2(ends[1], 2) == 2);
+	WANT(setrlimit(RLIMIT_FSIZE, &none) == 0);
+	WANT(fail_to_load() == 0);
+	WANT(read(ends[0], text, sizeof(text) - 1) > 0);
+	WANT(strstr(text, "Cannot write ") && strstr(text, "File too large"));
+	return 0;
+}
+
+DUMP_TEST("core dump: a limit on the size of files does not end the program", limited)
 
 /* ---- programs ----------------------------------------------------------------------------- */
 
