@@ -99,14 +99,6 @@ static bool may_dump(const struct core_dump_of *what, bool *ret_last)
 	return may;
 }
 
-/* By default only with real devices: the helper knows nothing of virtual ones, and would look at those that have their
- * numbers. */
-static bool is_asked_for(void)
-{
-	return getenv(env_row(ENV_ID_NEURON_RT_LOCAL_CORE_DUMP_DIRECTORY)->name) ||
-	       getenv(env_row(ENV_ID_NEURON_RT_S3_CORE_DUMP_PREFIX)->name);
-}
-
 /* Who has named a place waits for something. */
 static void say_missing(int error)
 {
@@ -120,15 +112,16 @@ static void say_missing(int error)
 		log_warn(TAG, "No core dumps: " NEURON_DUMP_PATH ": %s", strerror(error));
 }
 
+/* By default only with real devices: the helper knows nothing of virtual ones, and would look at those that have their
+ * numbers. */
 static bool is_open(const struct runtime *r)
 {
-	bool asked = is_asked_for();
-
-	if ((r->devices->is_virtual && !asked) || !(r->local_dump_dir[0] || r->s3_dump_prefix[0]))
+	if ((r->devices->is_virtual && !r->dumps_asked_for) ||
+		!(r->local_dump_dir[0] || r->s3_dump_prefix[0]))
 		return false;
 	if (access(NEURON_DUMP_PATH, X_OK) == 0)
 		return true;
-	if (asked)
+	if (r->dumps_asked_for)
 		say_missing(errno);
 	return false;
 }
