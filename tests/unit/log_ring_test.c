@@ -87,6 +87,7 @@ static int keeps_errors(void *arg)
 	say(1);
 	log_write(LOG_LEVEL_WARN, "NRT", "f", "a warning");
 	log_write(LOG_LEVEL_ERROR, "TDRV", "f", "not wanted");
+	log_write_unkept(LOG_LEVEL_ERROR, "NRT", "f", "shown alone");
 	say(2);
 	text = dumped();
 	WANT(log_matches(text, LOG_HEAD("ERROR", "NRT", "f") "number 1;\n" LOG_HEAD(

@@ -97,6 +97,34 @@ static int appended(void *arg)
 
 DUMP_TEST("core dump: what another process has written to the file of errors stays", appended)
 
+/* A first nrt_init that fails writes the support bundle, with the environment, as errors. */
+static int confidential(void *arg)
+{
+	char path[PATH_MAX], *text;
+	nrt_model_t *m = NULL;
+	struct stat st;
+
+	setenv("NEURON_RT_SECRET", "told to nobody", 1);
+	WANT(find_file(arg, path, sizeof(path)) == 0);
+	lib.nrt_close();
+	setenv("NEURON_RT_NUM_CORES", "nonsense", 1);
+	WANT_STATUS(init(), NRT_INVALID);
+	unsetenv("NEURON_RT_NUM_CORES");
+	WANT_STATUS(init(), 0);
+	umask(0);
+	WANT_STATUS(lib.nrt_load("\177NEFF", 6, 0, -1, &m), GARBAGE_STATUS);
+	WANT(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
+	text = program_text(path);
+	WANT(strstr(text, "nrt_load ") && !strstr(text, "nrt_infodump") &&
+		!strstr(text, "told to nobody"));
+	free(text);
+	WANT(said(arg, "NEURON_RT_SECRET=told to nobody"));
+	return 0;
+}
+
+DUMP_TEST("core dump: the file of errors has nothing of the environment, and is its owner's alone",
+	confidential)
+
 static int locked(void *arg)
 {
 	char path[PATH_MAX];
