@@ -208,8 +208,13 @@ static bool run(const struct dump *d, const struct arguments *a)
 {
 	uint64_t now = clock_boot().ns;
 	uint64_t left_ms = d->until_ns > now ? (d->until_ns - now) / 1000000 : 0;
-	struct helper_end end = helper_run((char *const *)a->at, left_ms);
+	struct helper_end end;
 
+	if (left_ms == 0) {
+		log_error(TAG, "No time is left of NTRACE_DUMP_SECONDS for " NEURON_DUMP_PATH);
+		return false;
+	}
+	end = helper_run((char *const *)a->at, left_ms);
 	say_end(end);
 	if (end.how == HELPER_KILLED)
 		no_more();
@@ -307,7 +312,8 @@ static void report_file(struct dump *d)
 	(void)run(d, &a);
 }
 
-static void dump_errors(struct dump *d)
+/* Writing it needs no helper. */
+static void dump_errors(struct dump *d, bool helper_is_of_use)
 {
 	int rc;
 
@@ -318,7 +324,7 @@ static void dump_errors(struct dump *d)
 	if (rc < 0)
 		log_error(TAG, "Cannot write %s: %s", d->log, strerror(-rc));
 	/* What somebody else has put in its place is not handed out. */
-	if (rc == 0 || access(d->log, F_OK) < 0)
+	if (helper_is_of_use && (rc == 0 || access(d->log, F_OK) < 0))
 		report_file(d);
 }
 
@@ -344,8 +350,7 @@ static void dump(const struct core_dump_of *what, const struct runtime *r)
 	find_variables(d);
 	log_info(TAG, "Core dump by " NEURON_DUMP_PATH ": %s, status %d", what->location,
 		(int)what->code);
-	if (dump_cores(d))
-		dump_errors(d);
+	dump_errors(d, dump_cores(d));
 	log_info(TAG, "Core dump: %s%s%s", d->local_dir, d->s3_prefix[0] ? ", " : "", d->s3_prefix);
 	if (last)
 		log_error(TAG, "There have been %u core dumps; that was the last", CORE_DUMP_MOST);

@@ -3,6 +3,7 @@
  * nrt_core_dump_trouble_test.c - core dumps in which something goes wrong: helpers that do not end well, a file of
  * errors that cannot be written; and programs that fork, or fail in several threads.
  */
+#include <glob.h>
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -21,6 +22,22 @@ static int fail_with_helper(const struct place *p, const char *how)
 	return fail_to_load();
 }
 
+/* There is one, with the call that failed. */
+static bool file_has_error(void)
+{
+	glob_t found;
+	char *text;
+	bool has;
+
+	if (glob("dumps/*-nrt-pid-*.log", 0, NULL, &found) != 0)
+		return false;
+	text = program_text(found.gl_pathv[0]);
+	has = found.gl_pathc == 1 && text && strstr(text, ":nrt_load ");
+	free(text);
+	globfree(&found);
+	return has;
+}
+
 static int hanging(void *arg)
 {
 	int helper = 0, child = 0;
@@ -35,6 +52,7 @@ static int hanging(void *arg)
 	WANT(program_until(program_gone, &helper, 20) && program_until(program_gone, &child, 20));
 	/* Neither for the other core, nor for other failures. */
 	WANT(dump_runs(arg, "") == 1);
+	WANT(file_has_error());
 	WANT_STATUS(lib.nrt_load(NULL, 1, 0, -1, NULL), NRT_INVALID);
 	WANT(dump_runs(arg, "") == 1);
 	return 0;
@@ -42,6 +60,27 @@ static int hanging(void *arg)
 
 DUMP_TEST("core dump: a helper that hangs is killed with its children, said, and not run again",
 	hanging)
+
+/* The first run ends well, but the time is over before the program goes on. */
+static int held_up(void *arg)
+{
+	char *log;
+
+	setenv("NTRACE_DUMP_SECONDS", "3", 1);
+	WANT(fail_with_helper(arg, "hold-up") == 0);
+	log = program_text(dump_place(arg, "log").s);
+	WANT(strstr(log, "No time is left of NTRACE_DUMP_SECONDS for ./neuron-dump"));
+	WANT(!strstr(log, "killed") && !strstr(log, "Cannot run"));
+	free(log);
+	WANT(dump_runs(arg, "") == 1);
+	WANT(file_has_error());
+	unsetenv("FAKE_DUMP");
+	WANT_STATUS(lib.nrt_load(NULL, 1, 0, -1, NULL), NRT_INVALID);
+	WANT(dump_runs(arg, "") == 4);
+	return 0;
+}
+
+DUMP_TEST("core dump: when the time is over the helper is not run, and not blamed", held_up)
 
 static int ended(const struct place *p, const char *how, const char *words)
 {
