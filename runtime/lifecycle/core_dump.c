@@ -198,7 +198,8 @@ static void say_end(struct helper_end end)
 	else if (end.how == HELPER_DIED)
 		log_error(TAG, NEURON_DUMP_PATH " was ended by signal %d", end.value);
 	else if (end.how == HELPER_UNKNOWN)
-		log_error(TAG, NEURON_DUMP_PATH ": nobody knows how it ended");
+		log_error(TAG, NEURON_DUMP_PATH
+			": nobody knows how it ended; there are no more core dumps");
 	else if (end.value)
 		log_error(TAG, NEURON_DUMP_PATH " ended with status %d", end.value);
 }
@@ -216,7 +217,7 @@ static bool run(const struct dump *d, const struct arguments *a)
 	}
 	end = helper_run((char *const *)a->at, left_ms);
 	say_end(end);
-	if (end.how == HELPER_KILLED)
+	if (end.how == HELPER_KILLED || end.how == HELPER_UNKNOWN)
 		no_more();
 	return end.how == HELPER_EXITED || end.how == HELPER_DIED;
 }

@@ -82,6 +82,17 @@ static int held_up(void *arg)
 
 DUMP_TEST("core dump: when the time is over the helper is not run, and not blamed", held_up)
 
+static int alone(void *arg)
+{
+	WANT(fail_with_helper(arg, "alone") == 0);
+	WANT(said(arg, "./neuron-dump: nobody knows how it ended"));
+	WANT_STATUS(lib.nrt_load(NULL, 1, 0, -1, NULL), NRT_INVALID);
+	WANT(dump_runs(arg, "") == 1);
+	return 0;
+}
+
+DUMP_TEST("core dump: a helper of which nobody knows the end is not run again", alone)
+
 static int ended(const struct place *p, const char *how, const char *words)
 {
 	WANT(fail_with_helper(p, how) == 0);
