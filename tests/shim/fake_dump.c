@@ -4,9 +4,8 @@
  *
  * Appends what it sees to the file FAKE_DUMP_OUT: an `arg` line per argument, then its descriptors and signals, then `end`;
  * one write per run, so that runs at the same time do not mix.  Then it ends as FAKE_DUMP says: `hang` (a child of its
- * does too; its pid is in the file <out>.pids), `crash`, `fail`, `alone` (who waits for it is
- * killed), `hold-up` (the program of --pid
- * stands still for four seconds meanwhile), else well.
+ * does too; its pid is in the file <out>.pids), `crash`, `fail`, `alone` (who waits for it is killed), `hold-up` (the
+ * program of --pid stands still for four seconds meanwhile), else well.
  */
 #include <dirent.h>
 #include <fcntl.h>
