@@ -99,14 +99,6 @@ static bool may_dump(const struct core_dump_of *what, bool *ret_last)
 	return may;
 }
 
-/* By default only with real devices: the helper knows nothing of virtual ones, and would look at those that have their
- * numbers. */
-static bool is_asked_for(void)
-{
-	return getenv(env_row(ENV_ID_NEURON_RT_LOCAL_CORE_DUMP_DIRECTORY)->name) ||
-	       getenv(env_row(ENV_ID_NEURON_RT_S3_CORE_DUMP_PREFIX)->name);
-}
-
 /* Who has named a place waits for something. */
 static void say_missing(int error)
 {
@@ -120,15 +112,16 @@ static void say_missing(int error)
 		log_warn(TAG, "No core dumps: " NEURON_DUMP_PATH ": %s", strerror(error));
 }
 
+/* By default only with real devices: the helper knows nothing of virtual ones, and would look at those that have their
+ * numbers. */
 static bool is_open(const struct runtime *r)
 {
-	bool asked = is_asked_for();
-
-	if ((r->devices->is_virtual && !asked) || !(r->local_dump_dir[0] || r->s3_dump_prefix[0]))
+	if ((r->devices->is_virtual && !r->dumps_asked_for) ||
+		!(r->local_dump_dir[0] || r->s3_dump_prefix[0]))
 		return false;
 	if (access(NEURON_DUMP_PATH, X_OK) == 0)
 		return true;
-	if (asked)
+	if (r->dumps_asked_for)
 		say_missing(errno);
 	return false;
 }
@@ -205,7 +198,8 @@ static void say_end(struct helper_end end)
 	else if (end.how == HELPER_DIED)
 		log_error(TAG, NEURON_DUMP_PATH " was ended by signal %d", end.value);
 	else if (end.how == HELPER_UNKNOWN)
-		log_error(TAG, NEURON_DUMP_PATH ": nobody knows how it ended");
+		log_error(TAG, NEURON_DUMP_PATH
+			": nobody knows how it ended; there are no more core dumps");
 	else if (end.value)
 		log_error(TAG, NEURON_DUMP_PATH " ended with status %d", end.value);
 }
@@ -215,10 +209,15 @@ static bool run(const struct dump *d, const struct arguments *a)
 {
 	uint64_t now = clock_boot().ns;
 	uint64_t left_ms = d->until_ns > now ? (d->until_ns - now) / 1000000 : 0;
-	struct helper_end end = helper_run((char *const *)a->at, left_ms);
+	struct helper_end end;
 
+	if (left_ms == 0) {
+		log_error(TAG, "No time is left of NTRACE_DUMP_SECONDS for " NEURON_DUMP_PATH);
+		return false;
+	}
+	end = helper_run((char *const *)a->at, left_ms);
 	say_end(end);
-	if (end.how == HELPER_KILLED)
+	if (end.how == HELPER_KILLED || end.how == HELPER_UNKNOWN)
 		no_more();
 	return end.how == HELPER_EXITED || end.how == HELPER_DIED;
 }
@@ -284,7 +283,7 @@ static int append_errors(const struct dump *d)
 	if (rc < 0)
 		return rc;
 	fd = open(
-		d->log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+		d->log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
@@ -314,7 +313,8 @@ static void report_file(struct dump *d)
 	(void)run(d, &a);
 }
 
-static void dump_errors(struct dump *d)
+/* Writing it needs no helper. */
+static void dump_errors(struct dump *d, bool helper_is_of_use)
 {
 	int rc;
 
@@ -325,7 +325,7 @@ static void dump_errors(struct dump *d)
 	if (rc < 0)
 		log_error(TAG, "Cannot write %s: %s", d->log, strerror(-rc));
 	/* What somebody else has put in its place is not handed out. */
-	if (rc == 0 || access(d->log, F_OK) < 0)
+	if (helper_is_of_use && (rc == 0 || access(d->log, F_OK) < 0))
 		report_file(d);
 }
 
@@ -351,8 +351,7 @@ static void dump(const struct core_dump_of *what, const struct runtime *r)
 	find_variables(d);
 	log_info(TAG, "Core dump by " NEURON_DUMP_PATH ": %s, status %d", what->location,
 		(int)what->code);
-	if (dump_cores(d))
-		dump_errors(d);
+	dump_errors(d, dump_cores(d));
 	log_info(TAG, "Core dump: %s%s%s", d->local_dir, d->s3_prefix[0] ? ", " : "", d->s3_prefix);
 	if (last)
 		log_error(TAG, "There have been %u core dumps; that was the last", CORE_DUMP_MOST);

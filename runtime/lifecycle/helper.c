@@ -15,12 +15,16 @@
  */
 #include "runtime/lifecycle/helper.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -29,6 +33,7 @@
 #define SIGNAL_SET_BYTES 8 /* as the kernel has it */
 #define SIGNALS 64
 #define GRACE_MS 2000u /* for what was killed to go; then it is left to init */
+#define LOOK_MS 20     /* between two looks, where nothing tells of the keeper's end */
 
 /* What keeper and helper tell the program. */
 struct note {
@@ -58,19 +63,75 @@ static pid_t plain_fork(unsigned long end_signal)
 	return (pid_t)syscall(SYS_clone, end_signal, NULL, NULL, NULL, NULL);
 }
 
+/* The number that a name of /proc/self/fd is; -1: none. */
+static int number_of(const char *name)
+{
+	int n = 0;
+
+	for (; *name >= '0' && *name <= '9'; name++)
+		n = n * 10 + (*name - '0');
+	return *name ? -1 : n;
+}
+
+static void close_below(unsigned first, unsigned end)
+{
+	for (; first < end; first++)
+		(void)syscall(SYS_close, first);
+}
+
+/* As the kernel lists them; without /proc all that could be open, at most so many. */
+#define MOST_DESCRIPTORS (1u << 20)
+static void close_listed(unsigned first)
+{
+	int dir = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
+	char entries[4096] __attribute__((aligned(8)));
+	struct rlimit limit = {MOST_DESCRIPTORS, 0};
+	long size;
+
+	if (dir < 0) {
+		(void)syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
+		close_below(first, limit.rlim_cur < MOST_DESCRIPTORS ? (unsigned)limit.rlim_cur
+								     : MOST_DESCRIPTORS);
+		return;
+	}
+	while ((size = syscall(SYS_getdents64, dir, entries, sizeof(entries))) > 0) {
+		for (long at = 0; at < size;) {
+			const struct dirent64 *e = (const struct dirent64 *)(entries + at);
+			int fd = number_of(e->d_name);
+
+			if (fd >= (int)first && fd != dir)
+				(void)syscall(SYS_close, fd);
+			at += e->d_reclen;
+		}
+	}
+	if (dir >= (int)first)
+		(void)syscall(SYS_close, dir);
+}
+
+/* Kernels before 5.9, and filters of system calls, do not know the one call. */
 static void close_from(unsigned first)
 {
-	(void)syscall(SYS_close_range, first, ~0u, 0);
+	if (syscall(SYS_close_range, first, ~0u, 0) != 0)
+		close_listed(first);
 }
 
 /* ---- the helper --------------------------------------------------------------------------- */
 
-static void become_helper(const struct run *r) __attribute__((noreturn));
-static void become_helper(const struct run *r)
+/* A helper without a keeper has nobody who ends it in time. */
+static void die_with(pid_t keeper)
+{
+	(void)syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (syscall(SYS_getppid) != keeper)
+		leave();
+}
+
+static void become_helper(const struct run *r, pid_t keeper) __attribute__((noreturn));
+static void become_helper(const struct run *r, pid_t keeper)
 {
 	static const char
 		zeros[64]; /* the kernel's sigaction of SIG_DFL, and a set without a signal */
 
+	die_with(keeper);
 	(void)setpgid(0, 0);
 	close_from(3);
 	for (int i = 1; i <= SIGNALS; i++) /* two cannot be set, and need not */
@@ -117,13 +178,13 @@ static void keep(const struct run *r)
 {
 	static const char zeros[64];
 	uint64_t until = now_ms() + r->limit_ms;
-	pid_t helper;
+	pid_t self = (pid_t)syscall(SYS_getpid), helper;
 
 	/* Where the program ignores it the kernel would reap the helper. */
 	(void)syscall(SYS_rt_sigaction, SIGCHLD, zeros, NULL, SIGNAL_SET_BYTES);
 	helper = plain_fork(SIGCHLD);
 	if (helper == 0)
-		become_helper(r);
+		become_helper(r, self);
 	if (helper < 0) {
 		r->note->fork_errno = errno;
 		leave();
@@ -143,17 +204,19 @@ static void keep(const struct run *r)
 /* The keeper watches its own time.  It is killed when it could not, being stopped for instance. */
 static void await_keeper(pid_t keeper, uint64_t limit_ms)
 {
-	int fd = (int)syscall(SYS_pidfd_open, keeper, 0);
+	int fd = (int)syscall(SYS_pidfd_open, keeper, 0); /* -1: poll is but a sleep */
+	int longest = fd < 0 ? LOOK_MS : 1000;
 	struct pollfd end = {.fd = fd, .events = POLLIN};
 	uint64_t until = now_ms() + limit_ms, now;
-	int rc = fd < 0 ? 1 : 0;
+	pid_t gone;
 
-	while (rc <= 0 && (now = now_ms()) < until)
-		rc = poll(&end, 1, until - now < 1000 ? (int)(until - now) : 1000);
-	if (rc <= 0)
-		(void)kill(keeper, SIGKILL);
+	while ((gone = waitpid(keeper, NULL, __WCLONE | WNOHANG)) == 0 && (now = now_ms()) < until)
+		(void)poll(&end, 1, until - now < (uint64_t)longest ? (int)(until - now) : longest);
 	if (fd >= 0)
 		(void)close(fd);
+	if (gone != 0)
+		return;
+	(void)kill(keeper, SIGKILL);
 	while (waitpid(keeper, NULL, __WCLONE) < 0 && errno == EINTR)
 		;
 }

@@ -17,7 +17,7 @@ enum helper_how {
 	HELPER_DIED,	/* value: the signal */
 	HELPER_NOT_RUN, /* value: errno */
 	HELPER_KILLED,	/* it did not end in time: it and its process group were killed */
-	HELPER_UNKNOWN, /* who waited for it was killed by somebody */
+	HELPER_UNKNOWN, /* who waited for it was killed by somebody, and so was the helper */
 };
 
 struct helper_end {

@@ -32,7 +32,8 @@
 /* The severest level of what has been written; none is as severe as this one. */
 static _Atomic int written = LOG_LEVEL_TRACE + 1;
 
-#define SAY(level, ...) log_write((level), TAG, FUNC, __VA_ARGS__)
+/* What a core dump gives away has no environment in it. */
+#define SAY(level, ...) log_write_unkept((level), TAG, FUNC, __VA_ARGS__)
 
 /* One thread alone gets true for a level. */
 static bool is_worse(enum log_level level)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/env_table.h"
 #include "runtime/exec/memory_table.h"
 #include "runtime/exec/object.h"
 #include "runtime/exec/ring_memory.h"
@@ -102,6 +103,8 @@ static NRT_STATUS copy_settings(struct init *i)
 	(void)snprintf(
 		i->r->s3_dump_prefix, sizeof(i->r->s3_dump_prefix), "%s", i->config.s3_dump_prefix);
 	i->r->dump_seconds = i->config.dump_seconds;
+	i->r->dumps_asked_for = getenv(env_row(ENV_ID_NEURON_RT_LOCAL_CORE_DUMP_DIRECTORY)->name) ||
+				getenv(env_row(ENV_ID_NEURON_RT_S3_CORE_DUMP_PREFIX)->name);
 	core_dump_begin();
 	i->r->output_layout = i->config.output_layout;
 	i->r->profile = i->config.profile;

@@ -29,6 +29,7 @@ struct runtime {
 	/* Of core dumps: "" = none. */
 	char local_dump_dir[RUNTIME_DUMP_BYTES], s3_dump_prefix[RUNTIME_DUMP_BYTES];
 	uint32_t dump_seconds; /* a failing call waits no longer */
+	bool dumps_asked_for;  /* one of the two variables is there, if only to be empty */
 	struct config_profile profile;
 	char profile_dir[RUNTIME_PROFILE_BYTES]; /* of the recorder, "" = none */
 	uint32_t output_layout;			 /* enum inspect_layout */

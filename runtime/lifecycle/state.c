@@ -70,35 +70,6 @@ const char *state_name(enum lib_state state)
 	return names[state];
 }
 
-static NRT_STATUS refuse(enum lib_state state, const char *call)
-{
-	switch (state) {
-	case STATE_START:
-		log_write(LOG_LEVEL_ERROR, TAG, call, "NRT uninitialized");
-		return NRT_UNINITIALIZED;
-	case STATE_CLOSED:
-		log_write(LOG_LEVEL_WARN, TAG, call, "NRT already closed");
-		return NRT_CLOSED;
-	default:
-		log_write(LOG_LEVEL_ERROR, TAG, call, "Incompatible runtime state: %s",
-			state_name(state));
-		return NRT_FAILURE;
-	}
-}
-
-NRT_STATUS state_refuse(enum lib_state state, const char *call)
-{
-	bool outermost = doors == 0;
-	NRT_STATUS status;
-
-	if (outermost)
-		log_api_begin(call);
-	status = refuse(state, call);
-	if (outermost)
-		log_api_end();
-	return status;
-}
-
 static void become_child(void)
 {
 	state_set(STATE_CHILD);
@@ -154,14 +125,43 @@ static void unmark_thread(void)
 		(void)pthread_setcancelstate(before, NULL);
 }
 
+bool state_is_inside(void)
+{
+	return doors != 0;
+}
+
 void state_thread_belongs(void)
 {
 	mark_thread(NULL);
 }
 
-bool state_is_inside(void)
+/* ---- refusals ----------------------------------------------------------------------------- */
+
+static NRT_STATUS refuse(enum lib_state state, const char *call)
 {
-	return doors != 0;
+	switch (state) {
+	case STATE_START:
+		log_write(LOG_LEVEL_ERROR, TAG, call, "NRT uninitialized");
+		return NRT_UNINITIALIZED;
+	case STATE_CLOSED:
+		log_write(LOG_LEVEL_WARN, TAG, call, "NRT already closed");
+		return NRT_CLOSED;
+	default:
+		log_write(LOG_LEVEL_ERROR, TAG, call, "Incompatible runtime state: %s",
+			state_name(state));
+		return NRT_FAILURE;
+	}
+}
+
+/* Marked, so that the call of a handler that interrupts this is not taken for the outermost one. */
+NRT_STATUS state_refuse(enum lib_state state, const char *call)
+{
+	NRT_STATUS status;
+
+	mark_thread(call);
+	status = refuse(state, call);
+	unmark_thread();
+	return status;
 }
 
 /* ---- the door of calls -------------------------------------------------------------------- */

@@ -34,25 +34,41 @@ static bool goes_into_block(unsigned places, const struct log_source *s, struct 
 	return log_block_add(places, log_line_text(&cause), cause.len);
 }
 
-void log_write(enum log_level level, const char *tag, const char *func, const char *format, ...)
+static void write_line(const struct log_source *s, bool keep, const char *format, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+static void write_line(const struct log_source *s, bool keep, const char *format, va_list ap)
 {
-	const struct log_source s = {level, tag, func};
-	unsigned places = log_places(level, tag);
-	bool is_error = level == LOG_LEVEL_ERROR, held = false;
+	unsigned places = log_places(s->level, s->tag);
+	bool is_error = s->level == LOG_LEVEL_ERROR;
 	struct log_line l;
-	va_list ap;
+	va_list again;
 
 	if (!places)
 		return;
-	va_start(ap, format);
-	log_line_full(&l, &s, is_error ? log_block_resolution(func) : NULL, format, ap);
-	va_end(ap);
-	if (is_error) {
+	va_copy(again, ap);
+	log_line_full(&l, s, is_error ? log_block_resolution(s->func) : NULL, format, ap);
+	if (is_error && keep)
 		log_line_keep(&l);
-		va_start(ap, format);
-		held = goes_into_block(places, &s, &l, format, ap);
-		va_end(ap);
-	}
-	if (!held)
-		log_send(places, level, log_line_text(&l), l.len, false);
+	if (!is_error || !goes_into_block(places, s, &l, format, again))
+		log_send(places, s->level, log_line_text(&l), l.len, false);
+	va_end(again);
+}
+
+void log_write(enum log_level level, const char *tag, const char *func, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	write_line(&(struct log_source){level, tag, func}, true, format, ap);
+	va_end(ap);
+}
+
+void log_write_unkept(
+	enum log_level level, const char *tag, const char *func, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	write_line(&(struct log_source){level, tag, func}, false, format, ap);
+	va_end(ap);
 }

@@ -38,6 +38,10 @@ void log_configure(void);
 void log_write(enum log_level level, const char *tag, const char *func, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* The same, but log_dump_errors does not write it: it is not for a file that goes to others. */
+void log_write_unkept(enum log_level level, const char *tag, const char *func, const char *format,
+	...) __attribute__((format(printf, 4, 5)));
+
 /* The same in a signal handler: the text as it is, with its line feed, when the level is shown and the write cannot
  * wait.  Async-signal-safe; errno stays. */
 void log_from_handler(enum log_level level, const char *tag, const char *text, size_t len);

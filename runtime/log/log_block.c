@@ -3,7 +3,8 @@
  * log_block.c - a thread's block of errors.
  *
  * The memory is mapped, not taken from the C library: a signal handler may have interrupted that.  A
- * handler that has interrupted this file finds `busy` and leaves everything alone.
+ * handler that has interrupted this file finds `busy` and leaves everything alone, or it comes and goes
+ * between two changes.
  */
 #include "runtime/log/log_block.h"
 
@@ -109,6 +110,8 @@ static void put_in_front(const char *text, size_t len)
 
 void log_block_write(void)
 {
+	if (own.busy)
+		return;
 	begin_work();
 	write_out();
 	end_work();
@@ -165,6 +168,8 @@ void log_api_begin(const char *call)
 {
 	bool holds = call && log_coalesces();
 
+	if (own.busy)
+		return;
 	if (holds && !own.memory) {
 		begin_work();
 		make_memory();
@@ -189,9 +194,12 @@ static void fail_generally(void)
 
 void log_api_end(void)
 {
-	if (own.held) {
+	if (own.busy)
+		return;
+	if (own.held)
 		fail_generally();
-		log_block_write();
-	}
+	/* Before the block goes: what a handler adds behind it would stay. */
 	own.call = NULL;
+	atomic_signal_fence(memory_order_seq_cst);
+	log_block_write();
 }

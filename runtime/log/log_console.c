@@ -25,9 +25,7 @@ static const char *const colours[] = {
 	[LOG_LEVEL_TRACE] = NULL,
 };
 
-/* A message that cannot be written has nobody to be told, and must not end the program: not by the signal of a
- * pipe that nobody reads, nor by that of a file that may not become larger. */
-static void write_quietly(int fd, const char *text, size_t len)
+int log_write_quietly(int fd, const char *text, size_t len)
 {
 	struct quiet_signal pipe, limit;
 	int rc;
@@ -37,6 +35,7 @@ static void write_quietly(int fd, const char *text, size_t len)
 	rc = file_write_all(fd, text, len);
 	quiet_signal_end(&limit, rc == -EFBIG);
 	quiet_signal_end(&pipe, rc == -EPIPE);
+	return rc;
 }
 
 static int descriptor_of(enum log_level level)
@@ -62,7 +61,7 @@ void log_to_console(enum log_level level, char *text, size_t len, bool block)
 	len += put(text, colour);
 	len += put(text + len, block ? "\n\n" : reset);
 	len += put(text + len, block ? reset : "\n");
-	write_quietly(fd, text, len);
+	(void)log_write_quietly(fd, text, len);
 }
 
 void log_say_plainly(const char *text)
@@ -72,7 +71,7 @@ void log_say_plainly(const char *text)
 
 	memcpy(line, text, len);
 	line[len++] = '\n';
-	write_quietly(STDOUT_FILENO, line, len);
+	(void)log_write_quietly(STDOUT_FILENO, line, len);
 }
 
 /* ---- both --------------------------------------------------------------------------------- */
@@ -115,6 +114,6 @@ void log_from_handler(enum log_level level, const char *tag, const char *text, s
 	if (places & LOG_SYSLOG)
 		(void)log_to_syslog(level, text, len && text[len - 1] == '\n' ? len - 1 : len);
 	if (places & LOG_CONSOLE && poll(&fd, 1, 0) == 1 && fd.revents == POLLOUT)
-		write_quietly(fd.fd, text, len);
+		(void)log_write_quietly(fd.fd, text, len);
 	errno = saved;
 }

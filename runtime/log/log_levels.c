@@ -212,23 +212,32 @@ static unsigned places_from(const char *tag, unsigned otherwise)
 	return LOG_CONSOLE;
 }
 
-static void set(const char *tag, int level, unsigned where)
+static unsigned word_of(int level, unsigned where)
 {
-	log_set_levels(tag, (enum log_level)(where & LOG_CONSOLE ? level : LOG_DISABLED),
-		(enum log_level)(where & LOG_SYSLOG ? level : LOG_DISABLED));
+	return WORD(where & LOG_CONSOLE ? level : LOG_DISABLED,
+		where & LOG_SYSLOG ? level : LOG_DISABLED);
 }
 
+/* Others write meanwhile: a place goes from what it was to what it will be, and the ceiling is up to date behind all of
+ * them, for a message below it goes by its place. */
 void log_configure(void)
 {
 	const struct {
 		int level;
 		unsigned where;
 	} all = {level_from(NULL, LOG_LEVEL_ERROR), places_from(NULL, LOG_CONSOLE)};
+	int most = all.level;
 
 	atomic_store(&coalesces, env_number(ENV_ID_NEURON_RT_LOG_COALESCING_ENABLED,
 					 getenv("NEURON_RT_LOG_COALESCING_ENABLED")) != 0);
-	set("all", all.level, all.where);
-	for (size_t i = 0; i < SLOTS && slots[i].tag; i++)
-		set(slots[i].tag, level_from(slots[i].tag, all.level),
-			places_from(slots[i].tag, all.where));
+	for (size_t i = 0; i < SLOTS; i++) {
+		const char *tag = slots[i].tag;
+		int level = tag ? level_from(tag, all.level) : all.level;
+		unsigned where = tag ? places_from(tag, all.where) : all.where;
+
+		atomic_store(&slots[i].levels, word_of(level, where));
+		if (level > most)
+			most = level;
+	}
+	raise_ceiling(most);
 }

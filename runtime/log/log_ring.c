@@ -25,8 +25,8 @@
 #include <sys/mman.h>
 #include <xxhash.h>
 
-#include "runtime/base/file.h"
 #include "runtime/log/log.h"
+#include "runtime/log/log_sinks.h"
 
 #define WORD sizeof(uint64_t)
 #define LENGTH_BITS 16
@@ -37,12 +37,13 @@
 struct log_ring {
 	_Atomic uint64_t *words;
 	uint64_t count;
-	_Atomic uint64_t head; /* the next place; 0 is none */
+	_Atomic uint64_t head;	/* the next place; 0 is none */
+	struct log_ring *older; /* which it followed; NULL: none */
 };
 
 /* Of one core, for what is said before the cores are known. */
 static _Atomic uint64_t first_words[LOG_RING_CORE_BYTES / WORD];
-static struct log_ring first = {first_words, LOG_RING_CORE_BYTES / WORD, 1};
+static struct log_ring first = {first_words, LOG_RING_CORE_BYTES / WORD, 1, NULL};
 static struct log_ring *_Atomic ring = &first;
 
 static uint64_t words_of(size_t len)
@@ -145,14 +146,34 @@ static int each_line(const struct log_ring *r, line_fn fn, void *context)
 	return rc;
 }
 
+/* What was written before it was there belongs to it, until it is full itself. */
+static bool has_room(const struct log_ring *r)
+{
+	return atomic_load(&r->head) <= r->count;
+}
+
+static int each_line_of_all(const struct log_ring *newest, line_fn fn, void *context)
+{
+	const struct log_ring *r = NULL, *done;
+	int rc = 0;
+
+	while (r != newest && rc == 0) {
+		done = r;
+		for (r = newest; r->older && r->older != done && has_room(r);)
+			r = r->older;
+		rc = each_line(r, fn, context);
+	}
+	return rc;
+}
+
 static int write_line(void *context, const char *line, size_t len)
 {
-	return file_write_all(*(int *)context, line, len);
+	return log_write_quietly(*(int *)context, line, len);
 }
 
 int log_ring_dump(const struct log_ring *r, int fd)
 {
-	return each_line(r, write_line, &fd);
+	return each_line_of_all(r, write_line, &fd);
 }
 
 int log_dump_errors(int fd)
@@ -161,12 +182,6 @@ int log_dump_errors(int fd)
 }
 
 /* ---- its size ----------------------------------------------------------------------------- */
-
-static int put_again(void *context, const char *line, size_t len)
-{
-	log_ring_put(context, line, len);
-	return 0;
-}
 
 struct log_ring *log_ring_larger(struct log_ring *old, uint32_t logical_cores)
 {
@@ -185,12 +200,12 @@ struct log_ring *log_ring_larger(struct log_ring *old, uint32_t logical_cores)
 	larger->words = p;
 	larger->count = bytes / WORD;
 	atomic_init(&larger->head, 1);
-	if (old)
-		(void)each_line(old, put_again, larger);
+	larger->older = old;
 	return larger;
 }
 
-/* Somebody may be writing to what it was before, so that is never given back. */
+/* Somebody may be writing to what it was before, so that is never given back, and its lines are not copied: the last
+ * one could come behind the copy. */
 void log_set_cores(uint32_t logical_cores)
 {
 	atomic_store(&ring, log_ring_larger(atomic_load(&ring), logical_cores));

@@ -23,8 +23,9 @@ struct log_ring;
 void log_ring_put(struct log_ring *r, const char *line, size_t len);
 int log_ring_dump(const struct log_ring *r, int fd);
 
-/* A ring for so many cores with what is in this one (NULL: nothing), which stays; or this one, where it is
- * as large, or where there is no memory. */
+/* A ring for so many cores that follows this one (NULL: none), which stays: until the new one is full, what is in the
+ * old one, or still comes there, is written out first.  Or this one, where it is as large, or where there is no
+ * memory. */
 struct log_ring *log_ring_larger(struct log_ring *old, uint32_t logical_cores);
 
 #endif

@@ -16,6 +16,10 @@
  * write. */
 #define LOG_MARGIN 8u
 
+/* 0 or -errno.  What cannot be written must not end the program: not by the signal of a pipe that nobody reads, nor
+ * by that of a file that may not become larger.  Async-signal-safe. */
+int log_write_quietly(int fd, const char *text, size_t len);
+
 /* ERROR goes to stderr, the rest to stdout; colours only to a terminal.  A block ends with two line
  * feeds instead of one. */
 void log_to_console(enum log_level level, char *text, size_t len, bool block);

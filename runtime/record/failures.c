@@ -69,13 +69,14 @@ static void tell_error(
 		e->device, error, us / 1000, us % 1000, what);
 }
 
-static void tell_errors(const struct failures_errors *e, uint64_t now_ns, const char *what,
-	struct failures_text *ret)
+/* The last ones, but not the first `told`. */
+static void tell_errors(const struct failures_errors *e, uint64_t told, uint64_t now_ns,
+	const char *what, struct failures_text *ret)
 {
-	uint64_t first = e->count > FAILURES_ERRORS ? e->count - FAILURES_ERRORS : 0;
+	uint64_t kept = e->count > FAILURES_ERRORS ? e->count - FAILURES_ERRORS : 0;
 
 	ret->error_count = 0;
-	for (uint64_t i = first; i < e->count; i++)
+	for (uint64_t i = kept > told ? kept : told; i < e->count; i++)
 		tell_error(&e->last[i % FAILURES_ERRORS], now_ns, what,
 			ret->errors[ret->error_count++], sizeof(ret->errors[0]));
 }
@@ -90,7 +91,7 @@ static void tell_init(const struct process_failures *f, uint32_t pid, struct fai
 	snprintf(ret->what, sizeof(ret->what),
 		"nrt_init of process %" PRIu32 " (%s)%s: %s (%" PRIu32 ")", pid, comm, times,
 		status_name(f->status), f->status);
-	tell_errors(&f->then, f->time_ns, "", ret);
+	tell_errors(&f->then, 0, f->time_ns, "", ret);
 }
 
 static bool command_failed(const struct rec_end *end)
@@ -111,7 +112,7 @@ static void tell_command(const struct process_failures *f, uint32_t pid, const s
 		"the command (%s %d); process %" PRIu32 " had these errors of the driver last",
 		killed ? "signal" : "exit status",
 		killed ? WTERMSIG(end->wait_status) : WEXITSTATUS(end->wait_status), pid);
-	tell_errors(&f->errors, end_ns, " the end of the recording", ret);
+	tell_errors(&f->errors, f->then.count, end_ns, " the end of the recording", ret);
 }
 
 unsigned failures_tell(const struct process_failures *f, uint32_t pid, const struct rec_end *end,

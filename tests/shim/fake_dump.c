@@ -4,7 +4,8 @@
  *
  * Appends what it sees to the file FAKE_DUMP_OUT: an `arg` line per argument, then its descriptors and signals, then `end`;
  * one write per run, so that runs at the same time do not mix.  Then it ends as FAKE_DUMP says: `hang` (a child of its
- * does too; its pid is in the file <out>.pids), `crash`, `fail`, else well.
+ * does too; its pid is in the file <out>.pids), `crash`, `fail`, `alone` (who waits for it is killed), `hold-up` (the
+ * program of --pid stands still for four seconds meanwhile), else well.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -58,6 +59,21 @@ static void hang(const char *out)
 		pause();
 }
 
+static void hold_up(int argc, char **argv)
+{
+	pid_t program = 0;
+
+	for (int i = 1; i + 1 < argc; i++)
+		if (!strcmp(argv[i], "--pid"))
+			program = atoi(argv[i + 1]);
+	if (program <= 0 || kill(program, SIGSTOP) < 0 || fork() != 0)
+		return;
+	(void)setsid();
+	sleep(4);
+	(void)kill(program, SIGCONT);
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	const char *out = getenv("FAKE_DUMP_OUT"), *how = getenv("FAKE_DUMP");
@@ -81,6 +97,10 @@ int main(int argc, char **argv)
 	free(text);
 	if (how && !strcmp(how, "hang"))
 		hang(out);
+	if (how && !strcmp(how, "alone"))
+		(void)kill(getppid(), SIGKILL);
+	if (how && !strcmp(how, "hold-up"))
+		hold_up(argc, argv);
 	if (how && !strcmp(how, "crash"))
 		raise(SIGSEGV);
 	return how && !strcmp(how, "fail") ? 9 : 0;

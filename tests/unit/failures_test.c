@@ -198,11 +198,15 @@ TEST("failures: errors that an nrt_init told are not told again for the command"
 	fx_free(&fx);
 
 	REQUIRE(fx_open(&fx));
+	fx_fails(&fx, FX_PID, NEURON_IOCTL_NC_RESET, -EINVAL, 1 * MS);
 	fx_failure(&fx, FX_PID, 2, "work", 2 * MS);
 	fx_fails(&fx, FX_PID, NEURON_IOCTL_DEVICE_INFO, -EIO, 3 * MS);
 	fx_ends(&fx, EXIT_1, 4 * MS);
 	REQUIRE(fx_merge(&fx, "out", MERGE_KERNEL_HINT) == 0);
-	CHECK_EQ(fx.result.failure_count, 2);
+	REQUIRE(fx.result.failure_count == 2);
+	CHECK_EQ(fx.result.failures[0].error_count, 1);
+	REQUIRE(fx.result.failures[1].error_count == 1);
+	CHECK(strstr(fx.result.failures[1].errors[0], "DEVICE_INFO on neuron1: EIO") != NULL);
 	fx_free(&fx);
 }
 

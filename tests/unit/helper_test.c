@@ -7,9 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "tests/shim/shim.h"
 #include "tests/unit/programs.h"
@@ -97,6 +102,25 @@ TEST("helper: when the process that waits for it is killed or stopped the caller
 {
 	CHECK_EQ(shell("kill -KILL $PPID", LONG_MS).how, HELPER_UNKNOWN);
 	CHECK_EQ(shell("kill -STOP $PPID", 3000).how, HELPER_UNKNOWN);
+}
+
+TEST("helper: it does not outlive the process that waits for it", "[core-dump]")
+{
+	struct scratch s;
+	struct scratch_path out;
+	char script[PATH_MAX + 64], *text;
+	int helper = 0;
+
+	REQUIRE(scratch_make(&s));
+	out = scratch_path(&s, "out");
+	snprintf(script, sizeof(script), "echo $$ >%s; kill -KILL $PPID; exec sleep 600", out.s);
+	CHECK_EQ(shell(script, LONG_MS).how, HELPER_UNKNOWN);
+	text = program_text(out.s);
+	CHECK_EQ(sscanf(text, "%d", &helper), 1);
+	free(text);
+	if (helper > 0)
+		CHECK(program_until(program_gone, &helper, 20));
+	scratch_remove(&s);
 }
 
 TEST("helper: without time there is no run", "[core-dump]")
@@ -265,6 +289,47 @@ TEST("helper: it has descriptors 0 to 2, no signal blocked, ignored or pending, 
 	REQUIRE(scratch_make(&s));
 	out = scratch_path(&s, "out");
 	CHECK_EQ(scratch_child(looked_at, out.s), 0);
+	scratch_remove(&s);
+}
+
+/* As on an old kernel. */
+static bool take_calls_away(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = {sizeof(code) / sizeof(code[0]), code};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
+}
+
+static int on_old_kernel(void *arg)
+{
+	NEED(take_calls_away());
+	NEED(syscall(SYS_close_range, 900, 901, 0) == -1 && errno == ENOSYS);
+	NEED(looked_at(arg) == 0);
+	NEED(!has_children());
+	/* Who waits is stopped, and does not end by itself. */
+	NEED(shell("kill -STOP $PPID; exec sleep 600", 3000).how == HELPER_UNKNOWN);
+	NEED(!has_children());
+	return 0;
+}
+
+TEST("helper: a kernel without close_range and pidfd_open does as well", "[core-dump]")
+{
+	struct scratch s;
+	struct scratch_path out;
+
+	if (!program_exists("tests/fake_dump"))
+		SKIP("tests/fake_dump");
+	REQUIRE(scratch_make(&s));
+	out = scratch_path(&s, "out");
+	CHECK_EQ(scratch_child(on_old_kernel, out.s), 0);
 	scratch_remove(&s);
 }
 

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "runtime/base/file.h"
 #include "runtime/log/log_levels.h"
@@ -86,6 +87,7 @@ static int keeps_errors(void *arg)
 	say(1);
 	log_write(LOG_LEVEL_WARN, "NRT", "f", "a warning");
 	log_write(LOG_LEVEL_ERROR, "TDRV", "f", "not wanted");
+	log_write_unkept(LOG_LEVEL_ERROR, "NRT", "f", "shown alone");
 	say(2);
 	text = dumped();
 	WANT(log_matches(text, LOG_HEAD("ERROR", "NRT", "f") "number 1;\n" LOG_HEAD(
@@ -165,6 +167,10 @@ static int wraps(void *arg)
 	larger = log_ring_larger(r, 3);
 	WANT(larger != r && rows_in_order(larger, n - 1) == rows_in_order(r, n - 1));
 	WANT(log_ring_larger(larger, 2) == larger);
+	put(r, n++); /* of who has not seen that there is another one */
+	while (n < 3 * PER_CORE)
+		put(larger, n++);
+	WANT(rows_in_order(larger, n - 1) >= 2 * PER_CORE - 2);
 	while (n < 10 * PER_CORE)
 		put(larger, n++);
 	WANT(rows_in_order(larger, n - 1) >= 3 * PER_CORE - 1);
@@ -188,6 +194,23 @@ TEST("log ring: what cannot be written is the caller's to know", "[log]")
 	CHECK_EQ(log_ring_dump(r, -1), -EBADF);
 	CHECK_EQ(log_ring_dump(r, fd), -ENOSPC);
 	close(fd);
+}
+
+static int beyond_limit(void *arg)
+{
+	const struct rlimit none = {0, 0};
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+
+	(void)arg;
+	WANT(be_quiet());
+	WANT(setrlimit(RLIMIT_FSIZE, &none) == 0);
+	WANT(log_dump_errors(fd) == -EFBIG);
+	return 0;
+}
+
+TEST("log ring: a file that may not grow is an error, and no end of the program", "[log]")
+{
+	CHECK_EQ(scratch_child(beyond_limit, NULL), 0);
 }
 
 #define THREADS 8u
@@ -220,11 +243,12 @@ static int with_threads(void *arg)
 
 	(void)arg;
 	WANT(be_quiet());
-	log_set_cores(4);
 	for (uintptr_t i = 0; i < THREADS; i++)
 		WANT(pthread_create(&threads[i], NULL, say_many, (void *)i) == 0);
-	for (int i = 0; i < 20; i++)
-		free(dumped()); /* while they write */
+	for (uint32_t i = 0; i < 20; i++) {
+		log_set_cores(i); /* while they write */
+		free(dumped());
+	}
 	for (uintptr_t i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	WANT(has_all(NULL) == 0);

@@ -3,7 +3,9 @@
  * log_test.c - messages: which are wanted at the console and which by syslog, and how they look there.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <pty.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "runtime/log/log_levels.h"
@@ -52,6 +54,31 @@ TEST("log: each part has a level for the console and one for syslog", "[log]")
 		CHECK_EQ(log_places(LOG_LEVEL_INFO, "TDRV"), rows[i].tdrv);
 		CHECK_EQ(log_places(LOG_LEVEL_INFO, "NMGR"), rows[i].nmgr);
 	}
+	forget_settings();
+}
+
+static void *configure_again(void *stop)
+{
+	while (!atomic_load((atomic_bool *)stop))
+		log_configure();
+	return NULL;
+}
+
+TEST("log: reading the environment once more drops no message of another thread", "[log]")
+{
+	atomic_bool stop = false;
+	pthread_t thread;
+	unsigned dropped = 0;
+
+	setenv("NEURON_RT_LOG_LEVEL", "disabled", 1);
+	setenv("NEURON_RT_LOG_LEVEL_TDRV", "error", 1);
+	log_configure();
+	REQUIRE(pthread_create(&thread, NULL, configure_again, &stop) == 0);
+	for (unsigned i = 0; i < 5000000; i++)
+		dropped += log_places(LOG_LEVEL_ERROR, "TDRV") != LOG_CONSOLE;
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+	CHECK_EQ(dropped, 0);
 	forget_settings();
 }
 

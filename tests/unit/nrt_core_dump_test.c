@@ -205,6 +205,26 @@ static int by_default(void *arg)
 DUMP_TEST(
 	"core dump: with a virtual device the helper is run only when a place is named", by_default)
 
+/* The environment is the program's, which may change it while calls of other threads fail. */
+static int from_init_on(void *arg)
+{
+	struct scratch_path dir = dump_place(arg, "dumps");
+
+	WANT(dump_begin(arg, dir.s, "ERROR") == 0);
+	unsetenv(LOCAL);
+	unsetenv(S3);
+	WANT(fail_to_load() == 0);
+	WANT(dump_runs(arg, "") == 3);
+	lib.nrt_close();
+	WANT_STATUS(init(), 0);
+	setenv(LOCAL, dir.s, 1);
+	WANT(fail_to_load() == 0);
+	WANT(dump_runs(arg, "") == 3);
+	return 0;
+}
+
+DUMP_TEST("core dump: whether a place is named is decided by nrt_init", from_init_on)
+
 static int by_number(void *arg)
 {
 	struct scratch_path dir = dump_place(arg, "dumps/%l");
@@ -310,6 +330,7 @@ static int no_program(void *arg)
 {
 	WANT(with_helper(arg, not_a_program) == 0);
 	WANT(said(arg, "Cannot run ./neuron-dump: Exec format error"));
+	WANT(access("dumps", F_OK) == 0); /* the file of errors needs none */
 	return 0;
 }
 

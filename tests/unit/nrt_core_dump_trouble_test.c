@@ -3,8 +3,10 @@
  * nrt_core_dump_trouble_test.c - core dumps in which something goes wrong: helpers that do not end well, a file of
  * errors that cannot be written; and programs that fork, or fail in several threads.
  */
+#include <glob.h>
 #include <pthread.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "tests/unit/nrt_core_dump.h"
@@ -18,6 +20,22 @@ static int fail_with_helper(const struct place *p, const char *how)
 	setenv("FAKE_DUMP", how, 1);
 	WANT(dump_begin(p, dir.s, "ERROR") == 0);
 	return fail_to_load();
+}
+
+/* There is one, with the call that failed. */
+static bool file_has_error(void)
+{
+	glob_t found;
+	char *text;
+	bool has;
+
+	if (glob("dumps/*-nrt-pid-*.log", 0, NULL, &found) != 0)
+		return false;
+	text = program_text(found.gl_pathv[0]);
+	has = found.gl_pathc == 1 && text && strstr(text, " Model: ");
+	free(text);
+	globfree(&found);
+	return has;
 }
 
 static int hanging(void *arg)
@@ -34,6 +52,7 @@ static int hanging(void *arg)
 	WANT(program_until(program_gone, &helper, 20) && program_until(program_gone, &child, 20));
 	/* Neither for the other core, nor for other failures. */
 	WANT(dump_runs(arg, "") == 1);
+	WANT(file_has_error());
 	WANT_STATUS(lib.nrt_load(NULL, 1, 0, -1, NULL), NRT_INVALID);
 	WANT(dump_runs(arg, "") == 1);
 	return 0;
@@ -41,6 +60,38 @@ static int hanging(void *arg)
 
 DUMP_TEST("core dump: a helper that hangs is killed with its children, said, and not run again",
 	hanging)
+
+/* The first run ends well, but the time is over before the program goes on. */
+static int held_up(void *arg)
+{
+	char *log;
+
+	setenv("NTRACE_DUMP_SECONDS", "3", 1);
+	WANT(fail_with_helper(arg, "hold-up") == 0);
+	log = program_text(dump_place(arg, "log").s);
+	WANT(strstr(log, "No time is left of NTRACE_DUMP_SECONDS for ./neuron-dump"));
+	WANT(!strstr(log, "killed") && !strstr(log, "Cannot run"));
+	free(log);
+	WANT(dump_runs(arg, "") == 1);
+	WANT(file_has_error());
+	unsetenv("FAKE_DUMP");
+	WANT_STATUS(lib.nrt_load(NULL, 1, 0, -1, NULL), NRT_INVALID);
+	WANT(dump_runs(arg, "--runtime-generated") == 1); /* it goes on with the next failure */
+	return 0;
+}
+
+DUMP_TEST("core dump: when the time is over the helper is not run, and not blamed", held_up)
+
+static int alone(void *arg)
+{
+	WANT(fail_with_helper(arg, "alone") == 0);
+	WANT(said(arg, "./neuron-dump: nobody knows how it ended"));
+	WANT_STATUS(lib.nrt_load(NULL, 1, 0, -1, NULL), NRT_INVALID);
+	WANT(dump_runs(arg, "") == 1);
+	return 0;
+}
+
+DUMP_TEST("core dump: a helper of which nobody knows the end is not run again", alone)
 
 static int ended(const struct place *p, const char *how, const char *words)
 {
@@ -95,6 +146,34 @@ static int appended(void *arg)
 }
 
 DUMP_TEST("core dump: what another process has written to the file of errors stays", appended)
+
+/* A first nrt_init that fails writes the support bundle, with the environment, as errors. */
+static int confidential(void *arg)
+{
+	char path[PATH_MAX], *text;
+	nrt_model_t *m = NULL;
+	struct stat st;
+
+	setenv("NEURON_RT_SECRET", "told to nobody", 1);
+	WANT(find_file(arg, path, sizeof(path)) == 0);
+	lib.nrt_close();
+	setenv("NEURON_RT_NUM_CORES", "nonsense", 1);
+	WANT_STATUS(init(), NRT_INVALID);
+	unsetenv("NEURON_RT_NUM_CORES");
+	WANT_STATUS(init(), 0);
+	umask(0);
+	WANT_STATUS(lib.nrt_load("\177NEFF", 6, 0, -1, &m), GARBAGE_STATUS);
+	WANT(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
+	text = program_text(path);
+	WANT(strstr(text, " Model: ") && !strstr(text, "nrt_infodump") &&
+		!strstr(text, "told to nobody"));
+	free(text);
+	WANT(said(arg, "NEURON_RT_SECRET=told to nobody"));
+	return 0;
+}
+
+DUMP_TEST("core dump: the file of errors has nothing of the environment, and is its owner's alone",
+	confidential)
 
 static int locked(void *arg)
 {
@@ -155,6 +234,25 @@ static int nowhere(void *arg)
 DUMP_TEST("core dump: a directory that cannot be made: the cores are dumped, the file is said to "
 	  "be missing",
 	nowhere)
+
+/* What is said goes through a pipe, for it could not grow either. */
+static int limited(void *arg)
+{
+	struct scratch_path dir = dump_place(arg, "dumps");
+	const struct rlimit none = {0, RLIM_INFINITY};
+	char text[8192] = "";
+	int ends[2];
+
+	WANT(dump_begin(arg, dir.s, "ERROR") == 0);
+	WANT(pipe2(ends, O_CLOEXEC) == 0 && dup2(ends[1], 2) == 2);
+	WANT(setrlimit(RLIMIT_FSIZE, &none) == 0);
+	WANT(fail_to_load() == 0);
+	WANT(read(ends[0], text, sizeof(text) - 1) > 0);
+	WANT(strstr(text, "Cannot write ") && strstr(text, "File too large"));
+	return 0;
+}
+
+DUMP_TEST("core dump: a limit on the size of files does not end the program", limited)
 
 /* ---- programs ----------------------------------------------------------------------------- */
 
