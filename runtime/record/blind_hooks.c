@@ -216,6 +216,16 @@ static bool is_untold(const struct drivers *d, size_t f)
 	return false;
 }
 
+/* Is there a family that nothing stands in for while the unused driver is let go? */
+static bool is_let_go(const struct drivers *d)
+{
+	for (size_t i = 0; i < d->count; i++)
+		for (const struct rec_ladder_step *s = d->list[i].ladder; s->family; s++)
+			if (!strcmp(s->step, "idle"))
+				return true;
+	return false;
+}
+
 static bool loaded_meanwhile(const struct session *l)
 {
 	for (size_t i = 0; i < l->modules.count; i++)
@@ -240,6 +250,10 @@ void blind_hooks(const struct session *l, add_fn *add, void *ctx)
 	if (loaded_meanwhile(l))
 		add(ctx, "what a driver that was loaded meanwhile did inside before hooks were on "
 			 "it");
+	if (is_let_go(&d))
+		add(ctx, "what families of step `idle` (ntrace rec info) do when an unused driver "
+			 "is used "
+			 "again, until hooks are back on it");
 	for (size_t i = 0; i < d.count; i++)
 		for (unsigned kind = 0; kind < KINDS; kind++)
 			say_missed(&d.list[i], (enum kind)kind, d.count > 1, add, ctx);

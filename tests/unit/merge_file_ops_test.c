@@ -135,6 +135,8 @@ TEST("merge: the driver's comings and goings are instants with generation and ve
 {
 	const struct rec_module_step reached[] = {{"ioctl", "fentry", "reached"},
 		{"file", "fentry", "no BTF"}, {"file", "kprobe", "ENOENT"}};
+	const struct rec_module_step idle[] = {
+		{"ioctl", "fentry", "reached"}, {"ioctl", "idle", "unseen"}};
 	const struct rec_ladder_step before[] = {
 		{"driver", "module", "not loaded"}, {"ioctl", "syscall", "reached"}, {0}};
 	const struct ntrace_event_view *e;
@@ -145,7 +147,7 @@ TEST("merge: the driver's comings and goings are instants with generation and ve
 	module(&fx, 150, 1, true, "2.24.7.0", reached, 3);
 	fx_copy(&fx, TID, 200, 210, 1);
 	module(&fx, 250, 1, false, "", NULL, 0);
-	module(&fx, 300, 2, true, "2.30.2.0", NULL, 0);
+	module(&fx, 300, 2, true, "2.30.2.0", idle, 2);
 	REQUIRE(fx_merged(&fx, 0));
 	e = fx_by_hint(&fx, "driver_loaded", PHASE_INSTANT, 0);
 	CHECK_STR(event_attr(e, "generation"), "1");
@@ -157,6 +159,9 @@ TEST("merge: the driver's comings and goings are instants with generation and ve
 	CHECK_STR(event_attr(e, "version"), "");
 	e = fx_by_hint(&fx, "driver_loaded", PHASE_INSTANT, 1);
 	CHECK_STR(event_attr(e, "version"), "2.30.2.0");
+	CHECK(says(&fx,
+		"what families of step `idle` (ntrace rec info) do when an unused driver is used "
+		"again, until hooks are back on it"));
 	CHECK(says(
 		&fx, "what a driver that was loaded meanwhile did inside before hooks were on it"));
 	fx_free(&fx);
