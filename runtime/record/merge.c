@@ -432,9 +432,9 @@ static int merge_all(const struct merge_frames *frames, struct rec_reader *reade
 	if (rc == 0)
 		rc = take_frames(&m, frames);
 	if (rc == 0)
-		rc = end_processes(&m);
+		rc = fill_failures(&m); /* what can fail comes before the files have their names */
 	if (rc == 0)
-		rc = fill_failures(&m);
+		rc = end_processes(&m);
 	if (rc == 0)
 		fill_result(&m);
 	if (rc == -ECANCELED)

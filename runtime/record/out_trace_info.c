@@ -145,7 +145,8 @@ static int add_session(Ntff__NtraceInfo *m, struct parts *p, const struct sessio
 }
 
 /* Has a row nothing to say?  Without device profiles theirs are none; without hooks on the DMA path, or before there
- * were any, neither are those; so with what --rate and --hook-cost count. */
+ * were any, neither are those; so with what --rate and --hook-cost count, and with what only hooks inside of the driver
+ * have. */
 static bool row_is_none(const struct session *s, const struct ledger *g, uint32_t id)
 {
 	const char *stage = rec_counter_info(id)->stage;
@@ -154,7 +155,9 @@ static bool row_is_none(const struct session *s, const struct ledger *g, uint32_
 		return !s->profiles.asked;
 	if (!strcmp(stage, "dma"))
 		return !s->read_dma && !g->value[REC_C_DMA_MADE];
-	return (!strcmp(stage, "hooks") || id == REC_C_KERNEL_RATE) && !g->value[id];
+	return (!strcmp(stage, "hooks") || id == REC_C_KERNEL_RATE ||
+		       id == REC_C_KERNEL_UNCOUNTED || id == REC_C_KERNEL_SWITCH_FAILED) &&
+	       !g->value[id];
 }
 
 static int add_ledger(

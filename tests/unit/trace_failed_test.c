@@ -64,7 +64,8 @@ static int with_closed_standard(void *arg)
 	close(2);
 	trace_service_failed(2);
 	pthread_join(a.thread, NULL);
-	WANT(a.hello.kind == ANNOUNCE_FAILED && fcntl(2, F_GETFD) < 0);
+	/* The agent of this test is a thread, and may have got the number. */
+	WANT(a.hello.kind == ANNOUNCE_FAILED && (a.peer == 2 || fcntl(2, F_GETFD) < 0));
 	return 0;
 }
 
