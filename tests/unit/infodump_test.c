@@ -5,6 +5,7 @@
  */
 #include "runtime/lifecycle/infodump.h"
 
+#include <stdatomic.h>
 #include <regex.h>
 
 #include "tests/shim/shim.h"
@@ -355,22 +356,22 @@ static int in_child(void *arg)
 /* Whoever forks holds the locks of the C library's memory in the child, when another thread had them. */
 static void *allocates(void *arg)
 {
-	volatile bool *go_on = arg;
+	atomic_bool *go_on = arg;
 
-	while (*go_on)
+	while (atomic_load(go_on))
 		free(malloc(1000));
 	return NULL;
 }
 
 static int while_another_allocates(void *arg)
 {
-	volatile bool go_on = true;
+	atomic_bool go_on = true;
 	pthread_t t;
 	int rc;
 
-	WANT(pthread_create(&t, NULL, allocates, (void *)&go_on) == 0);
+	WANT(pthread_create(&t, NULL, allocates, &go_on) == 0);
 	rc = in_child(arg);
-	go_on = false;
+	atomic_store(&go_on, false);
 	pthread_join(t, NULL);
 	return rc;
 }
