@@ -5,8 +5,8 @@
  */
 #include "runtime/lifecycle/infodump.h"
 
-#include <stdatomic.h>
 #include <regex.h>
+#include <stdatomic.h>
 
 #include "tests/shim/shim.h"
 #include "tests/unit/nrt_init_fixture.h"
