@@ -29,7 +29,7 @@ suite() { # name, command...
 	"$@" >"$log" 2>&1
 	status=$?
 	cat "$log"
-	last=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -1)
+	last=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -1)
 	if [ -z "$last" ]; then
 		echo "failed: $name ended with status $status and no count"
 		failed=$((failed + 1))
