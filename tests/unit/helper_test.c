@@ -278,8 +278,8 @@ static int looked_at(void *arg)
 	return 0;
 }
 
-TEST("helper: it has descriptors 0 to 2, no signal blocked, ignored or pending, and its own group",
-	"[core-dump]")
+/* In a child that gets the path of what the helper writes. */
+static void with_fake_helper(int (*body)(void *))
 {
 	struct scratch s;
 	struct scratch_path out;
@@ -288,8 +288,14 @@ TEST("helper: it has descriptors 0 to 2, no signal blocked, ignored or pending, 
 		SKIP("tests/fake_dump");
 	REQUIRE(scratch_make(&s));
 	out = scratch_path(&s, "out");
-	CHECK_EQ(scratch_child(looked_at, out.s), 0);
+	CHECK_EQ(scratch_child(body, out.s), 0);
 	scratch_remove(&s);
+}
+
+TEST("helper: it has descriptors 0 to 2, no signal blocked, ignored or pending, and its own group",
+	"[core-dump]")
+{
+	with_fake_helper(looked_at);
 }
 
 /* As on an old kernel. */
@@ -322,15 +328,7 @@ static int on_old_kernel(void *arg)
 
 TEST("helper: a kernel without close_range and pidfd_open does as well", "[core-dump]")
 {
-	struct scratch s;
-	struct scratch_path out;
-
-	if (!program_exists("tests/fake_dump"))
-		SKIP("tests/fake_dump");
-	REQUIRE(scratch_make(&s));
-	out = scratch_path(&s, "out");
-	CHECK_EQ(scratch_child(on_old_kernel, out.s), 0);
-	scratch_remove(&s);
+	with_fake_helper(on_old_kernel);
 }
 
 /* ---- signals while it runs ---------------------------------------------------------------- */
