@@ -175,9 +175,10 @@ int BPF_PROG(completion_fexit, struct ndma_eng *eng, struct ndma_ring *ring, uns
 SEC("kprobe/ndma_memcpy_wait_for_completion")
 int completion_kprobe(struct pt_regs *ctx)
 {
-	struct dma_thread *t;
+	struct dma_thread *t = thread_of(true);
 
-	if (!is_mine(NEV_VIA_KPROBE) || !(t = thread_of(true)))
+	/* Whose it is the return asks: that may have changed by then. */
+	if (!t)
 		return 0;
 	t->eng = ctx->di;
 	t->ring = ctx->si;

@@ -34,6 +34,9 @@
 /* Two handles for each core; 64 devices are all that the driver can have. */
 #define DMA_ASYNCS (64u * 8u * 2u)
 
+/* Set by the loader: do the kprobes stand in for fentry programs? */
+const volatile bool is_standin = false;
+
 struct dma_place {
 	__u16 device, engine, queue, zero;
 };
@@ -163,19 +166,23 @@ static __always_inline __u16 device_of(const struct neuron_device *nd)
 	return in && in->start_ns ? in->device : NEV_DMA_UNKNOWN;
 }
 
-/* Two kinds of hooks may be attached for a moment: then the work inside of a call belongs to the kind that
- * saw it enter, and what is inside of none to fentry. */
+/* Kprobes may stand in for fentry programs, and for a moment both are attached: then the work inside of a call
+ * belongs to the kind that saw it enter, and what is inside of none to the kind that the reader names.  Kprobes that
+ * stand in for nothing are alone. */
 static __always_inline bool is_mine(enum nev_via via)
 {
-	const struct nev_cpu *cpu = this_cpu();
+	const struct nev_cpu *cpu;
 	const struct nev_inflight *in;
 	__u32 tid;
 
-	if (!cpu || !cpu->overlap)
+	if (via == NEV_VIA_KPROBE && !is_standin)
+		return true;
+	cpu = this_cpu();
+	if (!cpu || !cpu->overlap || cpu->overlap == NEV_VIA_MAX)
 		return true;
 	tid = this_tid();
 	in = bpf_map_lookup_elem(&inflight, &tid);
-	return (in && in->start_ns ? in->via : NEV_VIA_FENTRY) == via;
+	return (in && in->start_ns && in->via != NEV_VIA_SYSCALL ? in->via : cpu->overlap) == via;
 }
 
 static __always_inline void count_dma(enum nev_counter c, __u32 n)

@@ -228,7 +228,8 @@ struct nev_cpu {
 	/* Scratch: the head of an argument structure; the second is of the program at fentry. */
 	__u8 arg[2][NEV_ARG_BYTES + 8];
 	/* Set by the reader while two levels of hooks watch the same calls: the second looks whether
-	 * the first has it. */
+	 * the first has it.  enum nev_via, of the kind of hooks to which work on the DMA path outside of any call
+	 * belongs; NEV_VIA_MAX: one kind watches that path.  0: one level watches. */
 	__u64 overlap;
 	__u64 pad;
 };

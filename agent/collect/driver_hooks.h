@@ -69,8 +69,9 @@ int driver_hooks_follow(struct driver_hooks *h);
 
 /* Is the module to be let go, or taken again, because nobody else, or somebody, uses it?  Asked once per
  * drain.  driver_hooks_switch then attaches what comes next; while both are attached
- * (driver_hooks_between) nev_cpu.overlap must be set, and driver_hooks_settle is told how many calls are
- * open by what saw them enter, until it has detached what was before. */
+ * (driver_hooks_between) nev_cpu.overlap must be set, each time to what driver_hooks_overlap says, and
+ * driver_hooks_settle is told how many calls are open by what saw them enter, until it has detached what was before. */
+uint64_t driver_hooks_overlap(const struct driver_hooks *h);
 bool driver_hooks_should_switch(struct driver_hooks *h);
 void driver_hooks_switch(struct driver_hooks *h);
 bool driver_hooks_between(const struct driver_hooks *h);

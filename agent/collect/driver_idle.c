@@ -17,7 +17,9 @@
  * and is tried again later: nothing is lost, but the module is not let go, or the stand-ins work on.
  *
  * While both are on, nev_cpu.overlap has each call belong to the hook that saw it enter first, and its work
- * on the DMA path to the same kind.
+ * on the DMA path to the same kind; work outside of calls belongs to the kind that will have been on, or will stay on,
+ * without the other.  What sees the work of calls is on before what sees calls enter, and off after the last call of its kind
+ * has returned.
  *
  * How many references are ours the kernel does not say: up to 6.3 one for each function that has fentry
  * programs attached, later one for each program that is loaded.  Which it is was measured when the first
@@ -118,12 +120,13 @@ static struct driver_instance *standin_of(struct driver_hooks *h, unsigned famil
 	return NULL;
 }
 
-/* On an error none of them is left.  0 or -errno. */
+/* On an error none of them is left.  0 or -errno.  Calls are the first families of hooks.def: here and in take_back
+ * they come last. */
 static int attach_standins(struct driver_hooks *h)
 {
 	unsigned before = h->link_count;
 
-	for (unsigned f = 0; f < h->family_count; f++) {
+	for (unsigned f = h->family_count; f-- > 0;) {
 		struct driver_instance *in = standin_of(h, f);
 		int r = in ? driver_family_attach(h, in, HOOK_LEVEL_KPROBE, f) : 0;
 
@@ -144,8 +147,8 @@ static int take_back(struct driver_hooks *h)
 
 	if (h->by_program)
 		driver_instances_reopen(h);
-	for (unsigned i = 0; i < h->instance_count; i++)
-		for (unsigned f = 0; f < h->family_count && r == 0; f++)
+	for (unsigned f = h->family_count; f-- > 0;)
+		for (unsigned i = 0; i < h->instance_count && r == 0; i++)
 			if (h->instances[i].families >> f & 1 &&
 				h->levels[f] == h->instances[i].level &&
 				h->levels[f] != HOOK_LEVEL_KPROBE)
@@ -178,6 +181,22 @@ void driver_idle_prepare(struct driver_hooks *h)
 bool driver_hooks_between(const struct driver_hooks *h)
 {
 	return h->idle == DRIVER_FREEING || h->idle == DRIVER_TAKING;
+}
+
+uint64_t driver_hooks_overlap(const struct driver_hooks *h)
+{
+	if (!h->standin_families || driver_hooks_level(h, "ioctl") != HOOK_LEVEL_FENTRY)
+		return NEV_VIA_MAX;
+	switch (h->idle) {
+	case DRIVER_HELD:
+		return NEV_VIA_FENTRY;
+	case DRIVER_FREE:
+		return NEV_VIA_KPROBE;
+	case DRIVER_FREEING:
+		return h->no_entries ? NEV_VIA_KPROBE : NEV_VIA_FENTRY;
+	default:
+		return h->no_entries ? NEV_VIA_FENTRY : NEV_VIA_KPROBE;
+	}
 }
 
 bool driver_hooks_should_switch(struct driver_hooks *h)

@@ -136,7 +136,8 @@ const char *driver_row_refused(struct driver_hooks *h, const struct hook_row *ro
 
 /* ---- loading ------------------------------------------------------------------------------- */
 
-static struct bpf_object *open_driver(const struct driver_hooks_options *o, void **ret)
+static struct bpf_object *open_driver(
+	const struct driver_hooks_options *o, bool is_standin, void **ret)
 {
 	struct driver_bpf *skel = driver_bpf__open();
 
@@ -144,6 +145,7 @@ static struct bpf_object *open_driver(const struct driver_hooks_options *o, void
 		return NULL;
 	skel->rodata->all_processes = o->all_processes;
 	skel->rodata->rate_ceiling = o->rate_ceiling;
+	(void)is_standin; /* which of two has a call is_taken tells */
 	ioctl_numbers((uint64_t *)(void *)skel->rodata->known_numbers);
 	*ret = skel;
 	return skel->obj;
@@ -154,13 +156,15 @@ static void close_driver(void *skel)
 	driver_bpf__destroy(skel);
 }
 
-static struct bpf_object *open_dma(const struct driver_hooks_options *o, void **ret)
+static struct bpf_object *open_dma(
+	const struct driver_hooks_options *o, bool is_standin, void **ret)
 {
 	struct dma_bpf *skel = dma_bpf__open();
 
 	if (!skel)
 		return NULL;
 	skel->rodata->all_processes = o->all_processes;
+	skel->rodata->is_standin = is_standin;
 	*ret = skel;
 	return skel->obj;
 }
@@ -171,7 +175,8 @@ static void close_dma(void *skel)
 }
 
 static const struct {
-	struct bpf_object *(*open)(const struct driver_hooks_options *o, void **ret);
+	struct bpf_object *(*open)(
+		const struct driver_hooks_options *o, bool is_standin, void **ret);
 	void (*close)(void *skel);
 } objects[HOOK_OBJECTS] = {
 	[HOOK_OBJECT_driver] = {open_driver, close_driver},
@@ -272,7 +277,7 @@ static int open_instance(struct driver_hooks *h, struct driver_instance *in)
 	int r;
 
 	bpf_log_capture();
-	in->obj = objects[in->object].open(&h->o, &in->skel);
+	in->obj = objects[in->object].open(&h->o, in->is_standin, &in->skel);
 	r = in->obj ? load(h, in, in->level, in->families) : -errno;
 	if (r) {
 		snprintf(h->error, sizeof(h->error), "%s", bpf_log_last());
@@ -329,8 +334,13 @@ void driver_standins_open(struct driver_hooks *h)
 	for (unsigned o = 0; o < HOOK_OBJECTS && h->standin_families; o++) {
 		h->standins[o] = (struct driver_instance){.object = (enum hook_object)o,
 			.level = HOOK_LEVEL_KPROBE,
-			.families = h->standin_families};
-		(void)open_instance(h, &h->standins[o]);
+			.families = h->standin_families,
+			.is_standin = true};
+		if (open_instance(
+			    h, &h->standins[o])) { /* whose work is whose would not be known */
+			driver_standins_close(h);
+			h->standin_families = 0;
+		}
 	}
 }
 

@@ -42,6 +42,7 @@ struct driver_instance {
 	enum hook_object object;
 	enum hook_level level;
 	uint32_t families; /* bits by number */
+	bool is_standin;
 	void *skel;
 	struct bpf_object *obj; /* NULL: not loaded at the moment */
 };
@@ -112,7 +113,7 @@ void driver_links_drop(
 /* Closes the objects whose programs hold the module, and loads them again. */
 void driver_instances_unload(struct driver_hooks *h);
 void driver_instances_reopen(struct driver_hooks *h);
-/* Loads the kprobes that stand in for fentry programs; those that cannot be are left out. */
+/* Loads the kprobes that stand in for fentry programs; all that can be, or none. */
 void driver_standins_open(struct driver_hooks *h);
 void driver_standins_close(struct driver_hooks *h);
 /* Closes the newest instance. */

@@ -180,11 +180,11 @@ int ioctl_hooks_settle(struct ioctl_hooks *h)
 
 /* ---- the driver ----------------------------------------------------------------------------- */
 
-static void set_overlap(struct ioctl_hooks *h, bool on)
+static void set_overlap(struct ioctl_hooks *h, uint64_t value)
 {
 	for (unsigned i = 0; i < h->cpu_count; i++)
-		__atomic_store_n(&h->cpus[i].overlap, (uint64_t)on, __ATOMIC_RELAXED);
-	h->overlap = on;
+		__atomic_store_n(&h->cpus[i].overlap, value, __ATOMIC_RELAXED);
+	h->overlap = value != 0;
 }
 
 /* Character devices leave the map of the system-call level; ioctl_hooks_scan_devices brings them back. */
@@ -220,14 +220,15 @@ static int tend_driver(struct ioctl_hooks *h)
 	int r = 0;
 
 	if (driver_hooks_between(h->driver)) {
+		set_overlap(h, driver_hooks_overlap(h->driver));
 		r = ioctl_hooks_walk(h, 0);
 		if (r == 0)
 			driver_hooks_settle(h->driver, h->walk->open_via);
 	} else if (driver_hooks_should_switch(h->driver)) {
-		set_overlap(h, true);
+		set_overlap(h, driver_hooks_overlap(h->driver));
 		driver_hooks_switch(h->driver);
 	} else if (h->overlap) {
-		set_overlap(h, false);
+		set_overlap(h, 0);
 	}
 	return r;
 }
@@ -240,7 +241,7 @@ int ioctl_hooks_follow(struct ioctl_hooks *h)
 		return 0;
 	if (!driver_hooks_changed(h->driver))
 		return tend_driver(h);
-	set_overlap(h, true);
+	set_overlap(h, NEV_VIA_MAX);
 	r = driver_hooks_follow(h->driver);
 	if (r < 0)
 		return r;

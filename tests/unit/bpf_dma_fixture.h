@@ -62,6 +62,8 @@ PROBE(retire_kret);
 #define QUEUE 15u
 #define HOST (1ull << 46)
 
+extern volatile bool bpf_host_is_standin;
+
 static void *device, *engine, *queue;
 
 static inline bool open_dma(void)
@@ -69,6 +71,7 @@ static inline bool open_dma(void)
 	size_t size;
 	const void *elf = dma_bpf__elf_bytes(&size);
 
+	bpf_host_is_standin = false;
 	if (!bpf_test_open(65536, 16) || bpf_host_add(elf, size))
 		return false;
 	device = bpf_host_neuron_device(INDEX);

@@ -423,18 +423,36 @@ static unsigned all_by(enum nev_via via)
 }
 
 TEST("bpf dma: while two kinds of hooks watch, work is of the kind that saw its call enter, else "
-     "of fentry",
+     "of the kind that is named",
 	"[bpf][bpf-host]")
 {
+	enum { NONE, FENTRY = NEV_VIA_FENTRY, KPROBE = NEV_VIA_KPROBE, CALLS = NEV_VIA_MAX };
 	static const struct {
-		bool overlap, open;
+		bool is_standin, open;
+		uint64_t overlap;
 		enum nev_via via;
 		unsigned by_fentry, by_kprobe;
 	} cases[] = {
-		{false, true, NEV_VIA_KPROBE, 8, 8}, {true, true, NEV_VIA_FENTRY, 8, 0},
-		{true, true, NEV_VIA_KPROBE, 0, 8},
-		{true, false, NEV_VIA_KPROBE, 8, 0}, /* its last call has ended */
-		{true, false, NEV_VIA_MAX, 8, 0},    /* it has never made one */
+		{true, true, NONE, NEV_VIA_KPROBE, 8, 8},
+		{true, true, FENTRY, NEV_VIA_FENTRY, 8, 0},
+		{true, true, FENTRY, NEV_VIA_KPROBE, 0, 8},
+		{true, true, KPROBE, NEV_VIA_FENTRY, 8, 0},
+		{true, true, KPROBE, NEV_VIA_KPROBE, 0, 8},
+		/* Its last call has ended. */
+		{true, false, FENTRY, NEV_VIA_KPROBE, 8, 0},
+		{true, false, KPROBE, NEV_VIA_FENTRY, 0, 8},
+		/* It has never made one. */
+		{true, false, FENTRY, NEV_VIA_MAX, 8, 0},
+		{true, false, KPROBE, NEV_VIA_MAX, 0, 8},
+		/* A call that neither kind saw enter. */
+		{true, true, FENTRY, NEV_VIA_SYSCALL, 8, 0},
+		{true, true, KPROBE, NEV_VIA_SYSCALL, 0, 8},
+		/* Kprobes that stand in for nothing: nobody else sees that. */
+		{false, true, FENTRY, NEV_VIA_FENTRY, 8, 8},
+		{false, false, FENTRY, NEV_VIA_MAX, 8, 8},
+		/* One kind watches this path, and two levels the calls. */
+		{true, true, CALLS, NEV_VIA_SYSCALL, 8, 8},
+		{true, true, CALLS, NEV_VIA_KPROBE, 8, 8},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -442,6 +460,7 @@ TEST("bpf dma: while two kinds of hooks watch, work is of the kind that saw its 
 			.start_ns = cases[i].open, .tid = TGID, .via = (uint8_t)cases[i].via};
 
 		REQUIRE(open_dma());
+		bpf_host_is_standin = cases[i].is_standin;
 		for (uint32_t cpu = 0; cpu < BPF_TEST_CPUS; cpu++)
 			((struct nev_cpu *)bpf_host_lookup("cpus", &cpu))->overlap =
 				cases[i].overlap;
