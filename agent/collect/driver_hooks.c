@@ -201,7 +201,7 @@ static void put_on(struct driver_hooks *h)
 					try_level(h, (enum hook_object)object,
 						(enum hook_level)level);
 		driver_idle_measure(h, references);
-		driver_standins_open(h);
+		driver_standins_choose(h);
 		for (unsigned f = 0; f < h->family_count; f++)
 			if (driver_idle_is_unseen(h, f))
 				h->ladder[h->step_count++] =

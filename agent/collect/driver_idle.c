@@ -5,7 +5,8 @@
  * fentry programs and raw tracepoints hold references of the module whose functions they watch, so that
  * rmmod would be refused as long as we record.  They are attached only while somebody else holds a
  * reference too, which an open device does.  In between kprobes stand in for them, which hold none: the
- * first open is seen, and what follows until the programs are back.
+ * first open is seen, and what follows until the programs are back.  They are loaded when they are first needed:
+ * that takes time, and nothing happens then.
  *
  *	HELD      fentry and tracepoints are on
  *	FREEING   stand-ins are on too; fentry sees no call enter, and goes when those it saw have returned
@@ -17,9 +18,9 @@
  * and is tried again later: nothing is lost, but the module is not let go, or the stand-ins work on.
  *
  * While both are on, nev_cpu.overlap has each call belong to the hook that saw it enter first, and its work
- * on the DMA path to the same kind; work outside of calls belongs to the kind that will have been on, or will stay on,
- * without the other.  What sees the work of calls is on before what sees calls enter, and off after the last call of its kind
- * has returned.
+ * on the DMA path to the same kind; work outside of calls belongs to the kind that was on alone before, and from when
+ * its entries are off to the other.  What sees the work of calls is on before what sees calls enter, and off after the
+ * last call of its kind has returned.
  *
  * How many references are ours the kernel does not say: up to 6.3 one for each function that has fentry
  * programs attached, later one for each program that is loaded.  Which it is was measured when the first
@@ -108,15 +109,9 @@ static unsigned users(const struct driver_hooks *h)
 /* The kprobes that stand in for a family; NULL: there are none. */
 static struct driver_instance *standin_of(struct driver_hooks *h, unsigned family)
 {
-	if (driver_hooks_level(h, "ioctl") != HOOK_LEVEL_FENTRY)
-		return NULL; /* whose call is whose would not be known */
-	if (h->levels[family] != HOOK_LEVEL_FENTRY || !(h->standin_families >> family & 1))
-		return NULL;
-	for (unsigned i = 0; i < hook_row_count; i++)
+	for (unsigned i = 0; i < hook_row_count && h->standin_families >> family & 1; i++)
 		if (driver_family_of(h, hook_rows[i].family) == family)
-			return h->standins[hook_rows[i].object].obj
-				       ? &h->standins[hook_rows[i].object]
-				       : NULL;
+			return &h->standins[hook_rows[i].object];
 	return NULL;
 }
 
@@ -125,10 +120,14 @@ static struct driver_instance *standin_of(struct driver_hooks *h, unsigned famil
 static int attach_standins(struct driver_hooks *h)
 {
 	unsigned before = h->link_count;
+	int r = driver_standins_open(h);
 
+	if (r)
+		return r;
 	for (unsigned f = h->family_count; f-- > 0;) {
 		struct driver_instance *in = standin_of(h, f);
-		int r = in ? driver_family_attach(h, in, HOOK_LEVEL_KPROBE, f) : 0;
+
+		r = in ? driver_family_attach(h, in, HOOK_LEVEL_KPROBE, f) : 0;
 
 		if (r) {
 			driver_links_drop(h, before, NULL);
@@ -185,7 +184,7 @@ bool driver_hooks_between(const struct driver_hooks *h)
 
 uint64_t driver_hooks_overlap(const struct driver_hooks *h)
 {
-	if (!h->standin_families || driver_hooks_level(h, "ioctl") != HOOK_LEVEL_FENTRY)
+	if (!h->standin_families)
 		return NEV_VIA_MAX;
 	switch (h->idle) {
 	case DRIVER_HELD:

@@ -316,11 +316,13 @@ void driver_instances_reopen(struct driver_hooks *h)
 			(void)open_instance(h, &h->instances[i]);
 }
 
-void driver_standins_open(struct driver_hooks *h)
+void driver_standins_choose(struct driver_hooks *h)
 {
 	uint32_t refused = 0;
 
 	h->standin_families = 0;
+	if (driver_hooks_level(h, "ioctl") != HOOK_LEVEL_FENTRY)
+		return; /* whose call is whose would not be known */
 	for (unsigned i = 0; i < hook_row_count; i++) {
 		const struct hook_row *row = &hook_rows[i];
 		unsigned f = driver_family_of(h, row->family);
@@ -331,17 +333,22 @@ void driver_standins_open(struct driver_hooks *h)
 		refused |= (uint32_t)(driver_row_refused(h, row) != NULL) << f;
 	}
 	h->standin_families &= ~refused;
-	for (unsigned o = 0; o < HOOK_OBJECTS && h->standin_families; o++) {
+}
+
+int driver_standins_open(struct driver_hooks *h)
+{
+	int r = 0;
+
+	for (unsigned o = 0; o < HOOK_OBJECTS && h->standin_families && r == 0; o++) {
+		if (h->standins[o].obj)
+			continue;
 		h->standins[o] = (struct driver_instance){.object = (enum hook_object)o,
 			.level = HOOK_LEVEL_KPROBE,
 			.families = h->standin_families,
 			.is_standin = true};
-		if (open_instance(
-			    h, &h->standins[o])) { /* whose work is whose would not be known */
-			driver_standins_close(h);
-			h->standin_families = 0;
-		}
+		r = open_instance(h, &h->standins[o]);
 	}
+	return r;
 }
 
 void driver_standins_close(struct driver_hooks *h)

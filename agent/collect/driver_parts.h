@@ -113,8 +113,10 @@ void driver_links_drop(
 /* Closes the objects whose programs hold the module, and loads them again. */
 void driver_instances_unload(struct driver_hooks *h);
 void driver_instances_reopen(struct driver_hooks *h);
-/* Loads the kprobes that stand in for fentry programs; all that can be, or none. */
-void driver_standins_open(struct driver_hooks *h);
+/* Which families have kprobes that can stand in for their fentry programs. */
+void driver_standins_choose(struct driver_hooks *h);
+/* Loads these, if they are not loaded yet.  0 or -errno. */
+int driver_standins_open(struct driver_hooks *h);
 void driver_standins_close(struct driver_hooks *h);
 /* Closes the newest instance. */
 void driver_instance_close_last(struct driver_hooks *h);
