@@ -168,8 +168,10 @@ static int put_module(struct capture *c)
 {
 	const struct driver_module *m = ioctl_hooks_module(c->hooks);
 	const struct rec_ladder_step *step = ioctl_hooks_ladder(c->hooks);
-	struct rec_module head = {
-		.generation = ioctl_hooks_generation(c->hooks), .loaded = m->present};
+	struct rec_module head = {.generation = ioctl_hooks_generation(c->hooks),
+		.loaded = m->present,
+		.calls_unseen_ns = ioctl_hooks_unseen(c->hooks).calls_ns,
+		.inside_unseen_ns = ioctl_hooks_unseen(c->hooks).inside_ns};
 	struct rec_module_step rows[MODULES_STEPS];
 	size_t n = 0;
 
@@ -198,7 +200,8 @@ static int drain(struct capture *c)
 	if (n < 0)
 		return (int)n;
 	c->drained += (uint64_t)n;
-	n = ioctl_hooks_follow(c->hooks);
+	n = ioctl_hooks_driver_changed(c->hooks) ? capture_follow_devices(c) : 0;
+	n = n < 0 ? n : ioctl_hooks_follow(c->hooks);
 	if (n > 0)
 		n = put_module(c);
 	if (n < 0)

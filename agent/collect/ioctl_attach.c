@@ -15,6 +15,7 @@
 
 #include "agent/collect/ioctl_parts.h"
 #include "bpf/ioctl.skel.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/errno_name.h"
 #include "runtime/base/file.h"
 
@@ -233,20 +234,41 @@ static int tend_driver(struct ioctl_hooks *h)
 	return r;
 }
 
+bool ioctl_hooks_driver_changed(struct ioctl_hooks *h)
+{
+	if (!h->driver || h->stopped)
+		return false;
+	if (!driver_hooks_changed(h->driver)) {
+		h->looked_ns = clock_boot().ns;
+		return false;
+	}
+	set_overlap(h, NEV_VIA_MAX);
+	h->driver_has_ioctl = false;
+	return true;
+}
+
+struct ioctl_hooks_unseen ioctl_hooks_unseen(const struct ioctl_hooks *h)
+{
+	return h->unseen;
+}
+
 int ioctl_hooks_follow(struct ioctl_hooks *h)
 {
+	uint64_t calls_ns = clock_boot().ns;
 	int r;
 
 	if (!h->driver || h->stopped)
 		return 0;
-	if (!driver_hooks_changed(h->driver))
+	if (!ioctl_hooks_driver_changed(h))
 		return tend_driver(h);
-	set_overlap(h, NEV_VIA_MAX);
 	r = driver_hooks_follow(h->driver);
 	if (r < 0)
 		return r;
 	r = take_driver(h);
 	r = r ? r : ioctl_hooks_settle(h);
+	h->unseen = (struct ioctl_hooks_unseen){
+		calls_ns - h->looked_ns, clock_boot().ns - h->looked_ns};
+	h->looked_ns = clock_boot().ns;
 	ioctl_hooks_list(h);
 	return r ? r : 1;
 }

@@ -49,9 +49,18 @@ void ioctl_hooks_close(struct ioctl_hooks *h);
  * called again to follow new devices.  Returns how many are known, or -errno: -ENOENT when the first
  * scan finds no directory dev; one that goes away later takes no known device with it. */
 int ioctl_hooks_scan_devices(struct ioctl_hooks *h, const char *root);
+/* Has the driver come, gone or changed?  Then its files are to be scanned for before ioctl_hooks_follow, which takes
+ * its time: until that is done its calls are seen at the system call. */
+bool ioctl_hooks_driver_changed(struct ioctl_hooks *h);
 /* To be called before each drain: has the driver come, gone or changed, so that hooks were put on or
  * taken off?  1: yes; 0: no; -errno. */
 int ioctl_hooks_follow(struct ioctl_hooks *h);
+/* How long a driver that came may have been there, at most, before its calls were seen, and before what it does inside
+ * was.  0 for one that was there at the start. */
+struct ioctl_hooks_unseen {
+	uint64_t calls_ns, inside_ns;
+};
+struct ioctl_hooks_unseen ioctl_hooks_unseen(const struct ioctl_hooks *h);
 /* How often hooks have been put on the driver; 0: never. */
 uint32_t ioctl_hooks_generation(const struct ioctl_hooks *h);
 /* The driver that is loaded; NULL: nobody knows. */

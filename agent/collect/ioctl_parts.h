@@ -37,6 +37,8 @@ struct ioctl_hooks {
 	struct bpf_link *enter, *exit; /* of the ioctl system call; NULL: detached */
 	struct driver_hooks *driver;   /* NULL: without hooks */
 	bool driver_has_ioctl; /* so the system-call level leaves the driver's files alone */
+	uint64_t looked_ns;    /* when the driver was last looked for and was the same */
+	struct ioctl_hooks_unseen unseen;
 	int syscall_error;
 	uint64_t uncounted; /* hooks on the system call whose skips are not counted */
 	bool overlap, stopped;

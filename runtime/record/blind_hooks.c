@@ -9,6 +9,7 @@
 #include "runtime/record/blind_hooks.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -226,12 +227,33 @@ static bool is_let_go(const struct drivers *d)
 	return false;
 }
 
-static bool loaded_meanwhile(const struct session *l)
+/* Rounded up: it is what was at most. */
+static uint64_t in_ms(uint64_t ns)
 {
-	for (size_t i = 0; i < l->modules.count; i++)
-		if (l->modules.changes[i].loaded)
-			return true;
-	return false;
+	return ns / 1000000 + (ns % 1000000 != 0);
+}
+
+static void say_loaded_meanwhile(const struct session *l, add_fn *add, void *ctx)
+{
+	uint64_t calls_ns = 0, inside_ns = 0;
+	char line[BLIND_BYTES];
+	bool any = false;
+
+	for (size_t i = 0; i < l->modules.count; i++) {
+		const struct module_change *c = &l->modules.changes[i];
+
+		if (!c->loaded)
+			continue;
+		any = true;
+		calls_ns = c->calls_unseen_ns > calls_ns ? c->calls_unseen_ns : calls_ns;
+		inside_ns = c->inside_unseen_ns > inside_ns ? c->inside_unseen_ns : inside_ns;
+	}
+	snprintf(line, sizeof(line),
+		"what a driver that was loaded meanwhile did before hooks were on it: calls of at "
+		"most %" PRIu64 " ms, what it did inside of at most %" PRIu64 " ms",
+		in_ms(calls_ns), in_ms(inside_ns));
+	if (any)
+		add(ctx, line);
 }
 
 void blind_hooks(const struct session *l, add_fn *add, void *ctx)
@@ -247,9 +269,7 @@ void blind_hooks(const struct session *l, add_fn *add, void *ctx)
 	for (size_t f = 0; f < FAMILIES; f++)
 		if (is_untold(&d, f))
 			add(ctx, families[f].untold);
-	if (loaded_meanwhile(l))
-		add(ctx, "what a driver that was loaded meanwhile did inside before hooks were on "
-			 "it");
+	say_loaded_meanwhile(l, add, ctx);
 	if (is_let_go(&d))
 		add(ctx, "what families of step `idle` (ntrace rec info) do when an unused driver "
 			 "is used "

@@ -64,8 +64,11 @@ int modules_take(struct modules *m, uint64_t time_ns, const uint8_t *payload, si
 		m->cap = cap;
 	}
 	c = &m->changes[m->count];
-	*c = (struct module_change){
-		.boot_ns = time_ns, .generation = row.generation, .loaded = row.loaded != 0};
+	*c = (struct module_change){.boot_ns = time_ns,
+		.generation = row.generation,
+		.loaded = row.loaded != 0,
+		.calls_unseen_ns = row.calls_unseen_ns,
+		.inside_unseen_ns = row.inside_unseen_ns};
 	copy_text(c->version, row.version, sizeof(row.version));
 	if (c->loaded)
 		c->ladder = ladder_of(payload + sizeof(row),

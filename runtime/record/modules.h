@@ -20,6 +20,8 @@ struct rec_module {
 	uint32_t loaded;     /* 1: the driver is there; 0: it has gone */
 	char version[32];    /* padded with zeros, as the texts below */
 	char srcversion[32];
+	/* How long it may have been there, at most, before its calls were seen, and before what it does inside was. */
+	uint64_t calls_unseen_ns, inside_unseen_ns;
 };
 
 struct rec_module_step {
@@ -32,6 +34,7 @@ struct module_change {
 	uint32_t generation;
 	bool loaded;
 	char version[33]; /* UTF-8 */
+	uint64_t calls_unseen_ns, inside_unseen_ns;
 	/* What was tried on the driver that came, a family NULL behind it; NULL: it has gone. */
 	struct rec_ladder_step *ladder;
 };
