@@ -201,7 +201,7 @@ enum nev_counter {
 };
 
 /* Map `rates`, key: tgid.  Calls of a process in the present window. */
-#define NEV_RATE_WINDOW_NS 10000000ull
+#define NEV_RATE_WINDOW_NS 1000000000ull
 struct nev_rate {
 	__u64 window; /* number of it: boot time / NEV_RATE_WINDOW_NS */
 	__u64 calls;

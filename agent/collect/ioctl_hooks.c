@@ -5,6 +5,7 @@
  */
 #include "agent/collect/ioctl_parts.h"
 
+#include <assert.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <dirent.h>
@@ -99,13 +100,7 @@ static int refused(int error, const char *what, char *why, size_t why_size)
 	return error;
 }
 
-/* Per window, rounded up: what is not all is at least one. */
-static uint32_t rate_ceiling(uint32_t per_second)
-{
-	const uint64_t windows = 1000000000u / NEV_RATE_WINDOW_NS;
-
-	return (uint32_t)((per_second + windows - 1) / windows);
-}
+static_assert(NEV_RATE_WINDOW_NS == 1000000000u, "the ceiling that is asked for is per second");
 
 static uint32_t default_ring(unsigned devices)
 {
@@ -124,7 +119,7 @@ static int size_maps(struct ioctl_hooks *h, const struct ioctl_hooks_options *o)
 		return r;
 	h->cpu_count = (unsigned)r;
 	h->skel->rodata->all_processes = o->all_processes;
-	h->rate_ceiling = rate_ceiling(o->rate);
+	h->rate_ceiling = o->rate;
 	h->skel->rodata->rate_ceiling = h->rate_ceiling;
 	ioctl_numbers((uint64_t *)(void *)h->skel->rodata->known_numbers);
 	r = bpf_map__set_max_entries(

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/collect/ioctl_hooks.h"
+#include "agent/recorder.h"
 #include "runtime/base/file.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/hooks_bench.h"
@@ -290,6 +291,7 @@ TEST("driver hooks: families that are left out are said so, and a word that is n
 	struct driver_hooks_options o = {.off = "file,doorbell"};
 	struct driver_hooks *h = NULL;
 	char why[256] = "";
+	unsigned n, commas = 0;
 	size_t length = 0;
 	const char *unknown;
 
@@ -301,6 +303,13 @@ TEST("driver hooks: families that are left out are said so, and a word that is n
 	CHECK_STR(result_of(h, "file", "fentry"), "off");
 	CHECK_STR(result_of(h, "doorbell", "kprobe"), "off");
 	CHECK_STR(result_of(h, "ioctl", "fentry"), "no BTF");
+
+	/* What --help names is all there is. */
+	for (n = 0; driver_hooks_family(h, n); n++)
+		CHECK(strstr(", " DRIVER_FAMILIES ",", driver_hooks_family(h, n)) != NULL);
+	for (const char *at = DRIVER_FAMILIES; (at = strstr(at, ", ")); at += 2)
+		commas++;
+	CHECK_EQ(commas + 1, n);
 	driver_hooks_close(h);
 
 	CHECK(driver_hooks_unknown_family("file,doorbell,user-ring", &length) == NULL);

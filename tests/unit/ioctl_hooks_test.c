@@ -195,6 +195,25 @@ TEST("hooks: with all_processes nobody needs to be tracked", "[hooks]")
 	CHECK_EQ(b->got.rows[1].head.tgid, b->child);
 }
 
+/* The calls may fall into two seconds. */
+TEST("hooks: of a process's calls in a second so many are recorded as were asked for", "[hooks]")
+{
+	_cleanup_(cleanup_bench) struct bench *b = NULL;
+	uint64_t recorded;
+
+	NEED_HOOKS();
+	b = bench_open((struct ioctl_hooks_options){.rate = 15}, true);
+	REQUIRE(b != NULL);
+	for (int i = 0; i < 40; i++)
+		tell(b, buf_copy);
+	recorded = sums(b).c[NEV_C_DONE];
+	CHECK(recorded >= 15);
+	CHECK(recorded <= 30);
+	CHECK_EQ(recorded + sums(b).c[NEV_C_LOST_RATE], 40);
+	drain_until(b, (unsigned)recorded);
+	CHECK_EQ(b->got.count, recorded);
+}
+
 TEST("hooks: only neuron files count; new devices and character devices are followed", "[hooks]")
 {
 	_cleanup_(cleanup_bench) struct bench *b = NULL;
