@@ -54,18 +54,18 @@ static __always_inline int begin_ioctl(
 		return 0;
 	in.device = device_of(file, BPF_CORE_READ(file, f_inode));
 	in.flags = kind_of(file);
-	begin(&in, arg, entering_of(NEV_OP_END, via), via);
+	begin(&in, arg, entering_of(NEV_ENTERING_IOCTL, via), via);
 	return 0;
 }
 
-/* op: a request of file_ops.def. */
+/* op: one of file_ops.def. */
 static __always_inline int begin_op(
 	const struct file *file, const struct inode *inode, const __u32 op, enum nev_via via)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	struct nev_inflight in = {.tgid = id >> 32,
 		.tid = (__u32)id,
-		.request = op,
+		.request = NEV_OP_REQUEST(op),
 		.fd = NEV_FD_UNKNOWN,
 		.via = via};
 
@@ -83,7 +83,7 @@ static __always_inline int begin_mmap(
 	__u64 id = bpf_get_current_pid_tgid(), start = BPF_CORE_READ(vma, vm_start);
 	struct nev_inflight in = {.tgid = id >> 32,
 		.tid = (__u32)id,
-		.request = NEV_OP_MMAP,
+		.request = NEV_OP_REQUEST(NEV_OP_MMAP),
 		.fd = NEV_FD_UNKNOWN,
 		.via = via,
 		.nargs = 2};

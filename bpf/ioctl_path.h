@@ -32,12 +32,10 @@ static __always_inline void count(struct nev_cpu *cpu, enum nev_counter c, enum 
 		store(cpu->counters[c], cpu->counters[c] + 1);
 }
 
-/* Where calls that enter so are timed on a CPU.  Both are constants. */
-static __always_inline enum nev_entering entering_of(__u32 request, enum nev_via via)
+/* Where calls that enter so are timed on a CPU: at fentry each program has a place of its own.  Both are constants. */
+static __always_inline enum nev_entering entering_of(__u32 own, enum nev_via via)
 {
-	if (via != NEV_VIA_FENTRY)
-		return NEV_ENTERING_UNDISTURBED;
-	return request <= NEV_OP_MMAP ? (enum nev_entering)request : NEV_ENTERING_IOCTL;
+	return via == NEV_VIA_FENTRY ? (enum nev_entering)own : NEV_ENTERING_UNDISTURBED;
 }
 
 /* The head of an argument structure has been read: the value at an offset of it.  The scratch is 8
@@ -123,7 +121,7 @@ static __always_inline void enter(
 	struct nev_inflight *entry;
 	long error;
 
-	if (in->request >= NEV_OP_END)
+	if (!NEV_IS_OP(in->request))
 		read_args(cpu, in, arg, via);
 	entry = bpf_map_lookup_elem(&inflight, &in->tid);
 	if (entry) {
@@ -148,34 +146,50 @@ static __always_inline void enter_other(__u32 tid)
 		forget_stale(in, cpu);
 }
 
-/* Two levels of hooks watch this call, and the other one has it already.  A call that one level alone
- * sees meets another's entry only when a return was missed: the request tells, unless the thread makes
- * the same one again. */
+/* Two levels of hooks watch this call, and the other one has it already, or has counted it as beyond the ceiling.
+ * A call that one level alone sees meets another's entry only when a return was missed: the request tells,
+ * unless the thread makes the same one again. */
 static __always_inline bool is_taken(const struct nev_inflight *in)
 {
-	const struct nev_inflight *open = open_call(in->tid);
+	const struct nev_inflight *open = bpf_map_lookup_elem(&inflight, &in->tid);
 
-	return open && open->via != in->via && open->request == in->request &&
-	       open->device == in->device;
+	return open && (open->start_ns || open->limited) && open->via != in->via &&
+	       open->request == in->request && open->device == in->device;
 }
 
-/* Has the process made as many calls in this window as are recorded?  Counts this one. */
+/* Has the process made as many calls in this window as are recorded?  Counts this one.  Its threads count at once; one
+ * that is late counts in the newer window. */
 static __always_inline bool is_beyond_ceiling(const struct nev_inflight *in)
 {
-	struct nev_rate first = {.window = in->start_ns / NEV_RATE_WINDOW_NS, .calls = 1}, *rate;
+	__u64 window = in->start_ns / NEV_RATE_WINDOW_NS, state;
+	struct nev_rate first = {.state = window << 32}, *rate;
 
 	if (!rate_ceiling)
 		return false;
 	rate = bpf_map_lookup_elem(&rates, &in->tgid);
 	if (!rate) {
-		(void)bpf_map_update_elem(&rates, &in->tgid, &first, BPF_ANY);
+		(void)bpf_map_update_elem(&rates, &in->tgid, &first, BPF_NOEXIST);
+		rate = bpf_map_lookup_elem(&rates, &in->tgid);
+	}
+	if (!rate)
 		return false;
-	}
-	if (rate->window != first.window) {
-		rate->window = first.window;
-		rate->calls = 0;
-	}
-	return __sync_fetch_and_add(&rate->calls, 1) >= rate_ceiling;
+	state = *(volatile __u64 *)&rate->state;
+	if (state >> 32 < window) /* whoever is first begins it */
+		(void)__sync_val_compare_and_swap(&rate->state, state, first.state);
+	return (__u32)__sync_fetch_and_add(&rate->state, 1) >= rate_ceiling;
+}
+
+/* The other level must know that this call has been counted. */
+static __always_inline void keep_limited(struct nev_inflight *in)
+{
+	struct nev_inflight *entry = bpf_map_lookup_elem(&inflight, &in->tid);
+
+	in->start_ns = 0;
+	in->limited = 1;
+	if (entry)
+		*entry = *in;
+	else
+		(void)bpf_map_update_elem(&inflight, &in->tid, in, BPF_NOEXIST);
 }
 
 /* Puts a call into `inflight`: times it, reads what it asks for.  `in` says who calls what, `entering` is a
@@ -196,6 +210,8 @@ static __always_inline void begin(
 	if (is_beyond_ceiling(in)) {
 		enter_other(in->tid);
 		count(cpu, NEV_C_LOST_RATE, via);
+		if (cpu->overlap)
+			keep_limited(in);
 	} else {
 		enter(cpu, in, arg, via);
 	}
@@ -255,13 +271,15 @@ static __always_inline void read_out(struct nev_cpu *cpu, struct nev_inflight *i
 /* The call of this thread has returned, seen by a hook of this kind. */
 static __always_inline void leave(__u32 tid, __s32 result, enum nev_via via)
 {
-	struct nev_inflight *in = open_call(tid);
+	struct nev_inflight *in = bpf_map_lookup_elem(&inflight, &tid);
 	struct nev_cpu *cpu;
 
 	if (!in || in->via != via)
 		return;
+	if (in->limited)
+		in->limited = 0;
 	cpu = this_cpu();
-	if (!cpu)
+	if (!in->start_ns || !cpu)
 		return;
 	if (in->out && result == 0)
 		read_out(cpu, in, via);

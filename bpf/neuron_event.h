@@ -87,13 +87,15 @@ struct nev_ioctl {
 	__u64 args[]; /* nargs values, in the table's order */
 };
 
-/* Requests of the driver's other file operations. */
+/* The driver's other file operations.  Their requests are numbers of which no ioctl should be: 16,383 bytes in both
+ * directions, with a letter that is none.  Small ones a tool may send to any file (FIBMAP is 1). */
 enum nev_op {
 #define FILE_OP(id, number, name, ...) NEV_OP_##id = (number),
 #include "vmlinux/file_ops.def"
 #undef FILE_OP
-	NEV_OP_END = 16, /* no command of the driver is below */
 };
+#define NEV_OP_REQUEST(op) (0xffffff00u | (op))
+#define NEV_IS_OP(request) ((request) >= NEV_OP_REQUEST(0))
 
 #define NEV_DMA_UNKNOWN 0xffffu /* device, engine, queue */
 
@@ -148,7 +150,7 @@ struct nev_inflight {
 	__u8 nargs;
 	__u8 via;	/* enum nev_via */
 	__u8 out_index; /* which of args lies at `out` */
-	__u8 pad;
+	__u8 limited; /* start_ns is 0: the call is beyond the ceiling, and another level may meet it too */
 	__u64 out; /* user address that is read at the return; 0: none */
 	__u64 args[NEV_MAX_ARGS];
 };
@@ -203,8 +205,7 @@ enum nev_counter {
 /* Map `rates`, key: tgid.  Calls of a process in the present window. */
 #define NEV_RATE_WINDOW_NS 1000000000ull
 struct nev_rate {
-	__u64 window; /* number of it: boot time / NEV_RATE_WINDOW_NS */
-	__u64 calls;
+	__u64 state; /* window (boot time / NEV_RATE_WINDOW_NS) << 32 | calls in it */
 };
 
 /* Who puts a call into `inflight`: those that nothing disturbs meanwhile share a place, a program that can be
@@ -254,7 +255,7 @@ static_assert(sizeof(struct nev_inflight) == 96, "nev_inflight");
 static_assert(sizeof(struct nev_file_key) == 16, "nev_file_key");
 static_assert(sizeof(struct nev_request) == 32, "nev_request");
 static_assert(sizeof(struct nev_cpu) == 320, "nev_cpu");
-static_assert(sizeof(struct nev_rate) == 16, "nev_rate");
+static_assert(sizeof(struct nev_rate) == 8, "nev_rate");
 static_assert(sizeof(struct nev_walk) == 40 + NEV_WALK_MAX * 96, "nev_walk");
 #endif
 

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "bpf/neuron_event.h"
+
 /* clang-format off */
 #define F(role, offset, width) {IOCTL_ROLE_##role, width, offset, false}
 #define OUT(role, offset, width) {IOCTL_ROLE_##role, width, offset, true}
@@ -23,7 +25,8 @@ const struct ioctl_row ioctl_rows[] = {
 };
 
 static const struct ioctl_row file_op_rows[] = {
-#define FILE_OP(id, number, name, ...) [number] = {name, number, 0, 0, "2.24,2.30", {__VA_ARGS__}},
+#define FILE_OP(id, number, name, ...) \
+	[number] = {name, NEV_OP_REQUEST(number), 0, 0, "2.24,2.30", {__VA_ARGS__}},
 #include "vmlinux/file_ops.def"
 #undef FILE_OP
 };
@@ -52,8 +55,8 @@ const struct ioctl_row *ioctl_row_find(uint32_t cmd)
 		return &ioctl_rows[ROW_##name];
 #include "vmlinux/ioctl_table.def"
 #undef IOCTL
-#define FILE_OP(id, number, ...) \
-	case number:             \
+#define FILE_OP(id, number, ...)     \
+	case NEV_OP_REQUEST(number): \
 		return &file_op_rows[number];
 #include "vmlinux/file_ops.def"
 #undef FILE_OP

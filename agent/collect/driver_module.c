@@ -35,18 +35,15 @@ static void read_text(const char *sys, const char *name, char *ret, size_t size)
 		*ret = '\0';
 }
 
-/* Differs when the module was loaded anew: its directory is another one then. */
+/* Differs when the module was loaded anew: its directory is another one then, and sysfs counts its inode numbers up.
+ * Its times are no help: they begin anew when the kernel has dropped the inode from its cache. */
 static uint64_t identity_of(const char *sys)
 {
 	char path[PATH_MAX];
 	struct stat st;
 
 	path_of(sys, "module/" DRIVER_MODULE, path);
-	if (stat(path, &st) < 0)
-		return 0;
-	return (st.st_ino * 0x9e3779b97f4a7c15ull ^ (uint64_t)st.st_ctim.tv_sec * 1000000007u ^
-		       (uint64_t)st.st_ctim.tv_nsec) |
-	       1;
+	return stat(path, &st) < 0 ? 0 : st.st_ino;
 }
 
 /* A module that is being set up or taken down is as good as none. */

@@ -38,7 +38,8 @@ static void print_output(FILE *f, const struct merge_output *o)
 }
 
 /* Not part of any stage's identity, but missing all the same. */
-static const uint32_t missing[] = {REC_C_NAMES_LOST, REC_C_AGENT_REFUSED, REC_C_AGENT_FAILED};
+static const uint32_t missing[] = {REC_C_NAMES_LOST, REC_C_AGENT_REFUSED, REC_C_AGENT_FAILED,
+	REC_C_KERNEL_UNTRACKED, REC_C_DMA_NO_PLACE};
 
 bool report_is_loss(uint32_t id)
 {
@@ -81,6 +82,7 @@ static const struct {
 	const char *text, *in_session;
 } remedies[] = {
 	{REC_C_KERNEL_RING_FULL, "--kernel-ring=BYTES makes it larger", NULL},
+	{REC_C_KERNEL_RATE, "--rate=CALLS allows more", NULL},
 	{REC_C_RUNTIME_OVERWRITTEN, "--ring=RECORDS makes it larger",
 		"NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC makes it larger"},
 };

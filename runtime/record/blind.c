@@ -69,6 +69,18 @@ static bool has_other_pids(const struct session *l)
 	return step && step->family;
 }
 
+/* The process filter had no room for them. */
+static void about_children(struct lines *s, const struct session *l)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < l->counter_count; i++)
+		if (l->counters[i].id == REC_C_KERNEL_UNTRACKED)
+			n += l->counters[i].value;
+	if (n)
+		add(s, "driver calls of %" PRIu64 " processes that could not be followed", n);
+}
+
 static void about_hooks(struct lines *s, const struct session *l)
 {
 	if (session_own(l)) {
@@ -92,8 +104,11 @@ static void about_hooks(struct lines *s, const struct session *l)
 			add(s, "no device was used");
 		else
 			add(s, "no device was used by %s; others were not watched", watched(l));
+		about_children(s, l);
+		blind_meanwhile(l, add_line, s);
 		return;
 	}
+	about_children(s, l);
 	blind_hooks(l, add_line, s);
 	if (l->has_header && !l->header.info.all_processes)
 		add(s, "ioctls of processes other than %s", watched(l));

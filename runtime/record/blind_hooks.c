@@ -233,7 +233,7 @@ static uint64_t in_ms(uint64_t ns)
 	return ns / 1000000 + (ns % 1000000 != 0);
 }
 
-static void say_loaded_meanwhile(const struct session *l, add_fn *add, void *ctx)
+void blind_meanwhile(const struct session *l, add_fn *add, void *ctx)
 {
 	uint64_t calls_ns = 0, inside_ns = 0;
 	char line[BLIND_BYTES];
@@ -269,7 +269,7 @@ void blind_hooks(const struct session *l, add_fn *add, void *ctx)
 	for (size_t f = 0; f < FAMILIES; f++)
 		if (is_untold(&d, f))
 			add(ctx, families[f].untold);
-	say_loaded_meanwhile(l, add, ctx);
+	blind_meanwhile(l, add, ctx);
 	if (is_let_go(&d))
 		add(ctx, "what families of step `idle` (ntrace rec info) do when an unused driver "
 			 "is used "

@@ -12,5 +12,7 @@
 
 /* Hands each sentence to `add`. */
 void blind_hooks(const struct session *l, void (*add)(void *ctx, const char *line), void *ctx);
+/* The same for how long nobody looked at a driver that came meanwhile; nothing if none did. */
+void blind_meanwhile(const struct session *l, void (*add)(void *ctx, const char *line), void *ctx);
 
 #endif

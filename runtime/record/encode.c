@@ -358,9 +358,8 @@ static uint8_t *put_call(struct encoder *e, uint8_t *p, const struct item *i,
 		h->hint_len = (uint32_t)(put_hex(unnamed + 6, i->request, 8) - unnamed);
 	}
 	if (e->kernel_events == MERGE_KERNEL_EXTENDED)
-		h->type = i->request < NEV_OP_END
-				  ? EXTENDED_OPS + i->request
-				  : EXTENDED_BASE + (i->request & 0xff); /* _IOC_NR */
+		h->type = NEV_IS_OP(i->request) ? EXTENDED_OPS + (i->request & 0xff)
+						: EXTENDED_BASE + (i->request & 0xff); /* _IOC_NR */
 	h->device = i->device;
 	h->core = core ? core - 1 : 0;
 	p = put_head(p, h);

@@ -292,7 +292,7 @@ static int count_call(
 	uint64_t bytes;
 	bool copy;
 
-	if (i->request < NEV_OP_END)
+	if (NEV_IS_OP(i->request))
 		return 0;
 	copy = is_copy(t, i, &bytes);
 	for (uint32_t k = 0; k < depth; k++) {

@@ -44,14 +44,19 @@ static const struct {
 	bool inode_first;
 } ops[OPS] = {
 	[OP_IOCTL] = {"ioctl", 0, ioctl_fentry, ioctl_fexit, ioctl_kprobe, 3, false},
-	[OP_OPEN] = {"open", NEV_OP_OPEN, open_fentry, open_fexit, open_kprobe, 2, true},
-	[OP_FLUSH] = {"flush", NEV_OP_FLUSH, flush_fentry, flush_fexit, flush_kprobe, 2, false},
-	[OP_RELEASE] = {"release", NEV_OP_RELEASE, release_fentry, release_fexit, release_kprobe, 2,
+	[OP_OPEN] = {"open", NEV_OP_REQUEST(NEV_OP_OPEN), open_fentry, open_fexit, open_kprobe, 2,
 		true},
-	[OP_MMAP] = {"mmap", NEV_OP_MMAP, mmap_fentry, mmap_fexit, mmap_kprobe, 2, false},
+	[OP_FLUSH] = {"flush", NEV_OP_REQUEST(NEV_OP_FLUSH), flush_fentry, flush_fexit,
+		flush_kprobe, 2, false},
+	[OP_RELEASE] = {"release", NEV_OP_REQUEST(NEV_OP_RELEASE), release_fentry, release_fexit,
+		release_kprobe, 2, true},
+	[OP_MMAP] = {"mmap", NEV_OP_REQUEST(NEV_OP_MMAP), mmap_fentry, mmap_fexit, mmap_kprobe, 2,
+		false},
 };
 
 static struct bpf_host_file node = {.mode = S_IFCHR | 0600, .rdev = 246u << 20 | MINOR, .flags = 2};
+extern volatile uint32_t bpf_host_driver_rate_ceiling;
+
 static void *device, *file;
 
 /* A driver that has opened the file; flags are those of open(2). */
@@ -62,6 +67,7 @@ static bool open_driver(unsigned flags)
 
 	if (!bpf_test_open(65536, 16) || bpf_host_add(elf, size))
 		return false;
+	bpf_host_driver_rate_ceiling = 0;
 	ioctl_numbers((uint64_t *)bpf_host_driver_known_numbers);
 	device = bpf_host_neuron_device(INDEX);
 	node.flags = flags;
@@ -370,6 +376,51 @@ TEST("bpf driver: while two levels watch, a call is taken by the first and by no
 	bpf_test_close();
 }
 
+TEST("bpf driver: while two levels watch, a call beyond the ceiling is counted once",
+	"[bpf][bpf-host]")
+{
+	REQUIRE(open_driver(2));
+	bpf_host_driver_rate_ceiling = 1;
+	set_overlap(1);
+	for (int n = 0; n < 4; n++) {
+		enter_op(BY_FENTRY, OP_IOCTL, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+		enter_op(BY_KPROBE, OP_IOCTL, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+		exit_op(BY_KPROBE, OP_IOCTL, 0);
+		exit_op(BY_FENTRY, OP_IOCTL, 0);
+	}
+	/* Another thread, which has made no call yet. */
+	bpf_host.tid++;
+	enter_op(BY_KPROBE, OP_IOCTL, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+	enter_op(BY_FENTRY, OP_IOCTL, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+	exit_op(BY_FENTRY, OP_IOCTL, 0);
+	exit_op(BY_KPROBE, OP_IOCTL, 0);
+	/* The next one is seen by the other level alone. */
+	set_overlap(0);
+	enter_op(BY_FENTRY, OP_IOCTL, NEURON_IOCTL_DEVICE_INFO, ADDRESS);
+	exit_op(BY_FENTRY, OP_IOCTL, 0);
+	CHECK_EQ(bpf_test_counter(NEV_C_ENTERED), 6);
+	CHECK_EQ(bpf_test_counter(NEV_C_DONE), 1);
+	CHECK_EQ(bpf_test_counter(NEV_C_LOST_RATE), 5);
+	CHECK_EQ(bpf_test_open_calls(), 0);
+	CHECK(bpf_test_balanced());
+	bpf_host_driver_rate_ceiling = 0;
+	bpf_test_close();
+}
+
+TEST("bpf driver: an ioctl that has the number of a file operation is an ioctl", "[bpf][bpf-host]")
+{
+	for (uint32_t small = 0; small < 8; small++) {
+		const struct nev_ioctl *e;
+
+		REQUIRE(open_driver(2));
+		e = ioctl_by(BY_FENTRY, small, -25);
+		REQUIRE(e != NULL);
+		CHECK_EQ(e->request, small);
+		CHECK_EQ(e->flags & NEV_F_UNKNOWN, NEV_F_UNKNOWN);
+		bpf_test_close();
+	}
+}
+
 TEST("bpf driver: another call of the thread on another level is not taken for the same",
 	"[bpf][bpf-host]")
 {
@@ -473,7 +524,7 @@ TEST("bpf driver: a call that is preempted on its way in is still seen there, an
 	enter_op(BY_FENTRY, OP_IOCTL, NEURON_IOCTL_MEM_COPY64, ADDRESS);
 	CHECK_EQ(entering(), 0);
 	exit_op(BY_FENTRY, OP_IOCTL, 0);
-	CHECK_EQ(bpf_test_take()->request, NEV_OP_OPEN);
+	CHECK_EQ(bpf_test_take()->request, NEV_OP_REQUEST(NEV_OP_OPEN));
 	for (unsigned i = 0; i < 2; i++) {
 		e = bpf_test_take();
 		REQUIRE(e != NULL);

@@ -114,7 +114,12 @@ TEST("bpf: a process that floods is held to the ceiling of each window, and no o
 	CHECK_EQ(calls_of(4000, 5), 5);
 	CHECK(bpf_test_balanced());
 	bpf_host.boot_ns = 8 * NEV_RATE_WINDOW_NS;
-	CHECK_EQ(calls_of(TGID, 11), 10);
+	CHECK_EQ(calls_of(TGID, 9), 9);
+	/* A thread whose call began before and which comes to count it only now: it begins no window again. */
+	bpf_host.boot_ns = 8 * NEV_RATE_WINDOW_NS - 1;
+	CHECK_EQ(calls_of(TGID, 1), 1);
+	bpf_host.boot_ns = 8 * NEV_RATE_WINDOW_NS;
+	CHECK_EQ(calls_of(TGID, 1), 0);
 	CHECK_EQ(bpf_test_counter(NEV_C_LOST_RATE), 91);
 	CHECK(bpf_test_balanced());
 	/* A return that was not seen is counted all the same when the next call is beyond the ceiling. */

@@ -37,12 +37,14 @@ TEST("ioctl table: each row is found by its number, and no other", "[ioctl]")
 		for (size_t k = 0; k < i; k++)
 			CHECK(strcmp(ioctl_rows[i].name, ioctl_rows[k].name) != 0);
 	}
-	CHECK_STR(ioctl_row_find(1)->name, "open");
-	CHECK_STR(ioctl_row_find(2)->name, "flush");
-	CHECK_STR(ioctl_row_find(3)->name, "release");
-	CHECK_STR(ioctl_row_find(4)->name, "mmap");
-	CHECK(ioctl_row_find(5) == NULL);
-	CHECK(ioctl_row_find(0) == NULL);
+	CHECK_STR(ioctl_row_find(NEV_OP_REQUEST(1))->name, "open");
+	CHECK_STR(ioctl_row_find(NEV_OP_REQUEST(2))->name, "flush");
+	CHECK_STR(ioctl_row_find(NEV_OP_REQUEST(3))->name, "release");
+	CHECK_STR(ioctl_row_find(NEV_OP_REQUEST(4))->name, "mmap");
+	CHECK(ioctl_row_find(NEV_OP_REQUEST(0)) == NULL);
+	CHECK(ioctl_row_find(NEV_OP_REQUEST(5)) == NULL);
+	for (uint32_t small = 0; small < 16; small++) /* what a tool may send to any file */
+		CHECK(ioctl_row_find(small) == NULL);
 	CHECK(ioctl_row_find(0x00004e00u) == NULL);
 	CHECK(ioctl_row_find(0x80084e67u ^ 1u << 31) == NULL);
 	CHECK(ioctl_row_find(0xffffffffu) == NULL);

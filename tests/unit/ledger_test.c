@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 
 #include "agent/agent.h"
+#include "agent/output/report.h"
 #include "runtime/record/blind.h"
 #include "runtime/record/ledger.h"
+#include "runtime/record/modules.h"
 #include "tests/shim/shim.h"
 #include "tests/unit/recording_fixture.h"
 
@@ -421,6 +423,7 @@ TEST("blind: what system-call hooks cannot see is said, with numbers", "[merge]"
 
 TEST("blind: of a device that nothing used or ran on no insides are missing", "[merge]")
 {
+	const struct rec_module driver = {.generation = 1, .loaded = 1};
 	struct fixture fx;
 
 	REQUIRE(fx_open(&fx));
@@ -428,6 +431,17 @@ TEST("blind: of a device that nothing used or ran on no insides are missing", "[
 	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
 	REQUIRE_EQ(fx.result.blind_count, 1);
 	CHECK(is_blind(&fx, "no device was used by the command and its children"));
+	fx_free(&fx);
+
+	/* But nobody can say that of children that were not followed, or of a driver that came meanwhile. */
+	REQUIRE(fx_open(&fx));
+	fx_counter(&fx, REC_SOURCE_KERNEL, REC_C_KERNEL_UNTRACKED, 0, 168);
+	fx_frame(&fx, REC_MODULE, REC_SOURCE_RECORDER, &driver, sizeof(driver));
+	fx_end(&fx);
+	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_HINT), 0);
+	CHECK(is_blind(&fx, "driver calls of 168 processes that could not be followed"));
+	CHECK(is_blind(&fx, "loaded meanwhile"));
+	CHECK_EQ(report_missing(&fx.result), 168);
 	fx_free(&fx);
 
 	REQUIRE(fx_open(&fx));

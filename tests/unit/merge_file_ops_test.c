@@ -99,8 +99,8 @@ TEST("merge: open, flush, release and mmap are spans of their names, and no ioct
 	REQUIRE(fx_open(&fx));
 	fx_span(&fx, TRACE_TENSOR_WRITE, 1, TID, 50, 900);
 	for (uint32_t op = 1; op <= 3; op++)
-		call(&fx, 100 * op, op, 0, NEV_F_WORK, 0, NULL);
-	call(&fx, 400, 4, -EINVAL, NEV_F_WORK, 2, map);
+		call(&fx, 100 * op, NEV_OP_REQUEST(op), 0, NEV_F_WORK, 0, NULL);
+	call(&fx, 400, NEV_OP_REQUEST(NEV_OP_MMAP), -EINVAL, NEV_F_WORK, 2, map);
 	fx_copy(&fx, TID, 500, 510, 64);
 	REQUIRE(fx_merged(&fx, 0));
 	for (size_t i = 0; i < 3; i++) {
