@@ -17,6 +17,7 @@
 #ifndef NTRACE_LOG_LOG_H
 #define NTRACE_LOG_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,8 +48,9 @@ void log_write_unkept(enum log_level level, const char *tag, const char *func, c
 void log_from_handler(enum log_level level, const char *tag, const char *text, size_t len);
 
 /* Writes the last errors of this process, oldest first, one a line and without colours: those whose level is
- * shown somewhere.  0 or -errno of a write.  Async-signal-safe, and safe in the child of a fork. */
-int log_dump_errors(int fd);
+ * shown somewhere; without those that were written before, unless `again`.  0 or -errno of a write.
+ * Async-signal-safe, and safe in the child of a fork. */
+int log_dump_errors(int fd, bool again);
 
 /* How many errors are kept: 128 KiB of lines per logical core, and those of one before this call.  Never
  * fewer than before.  One caller at a time. */
@@ -60,6 +62,10 @@ void log_set_cores(uint32_t logical_cores);
  * a thread. */
 void log_api_begin(const char *call);
 void log_api_end(void);
+
+/* What the call of this thread holds is written now, as at its end: before something that takes long, or may see the
+ * end of the program. */
+void log_api_flush(void);
 
 /* What went wrong in the call that this thread is in; the next error that the call itself says goes on with what can
  * be done about it.  The first cause stays, a second one is a WARN. */

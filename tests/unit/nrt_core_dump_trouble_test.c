@@ -147,6 +147,37 @@ static int appended(void *arg)
 
 DUMP_TEST("core dump: what another process has written to the file of errors stays", appended)
 
+static int count_failures(const char *path)
+{
+	char *text = program_text(path), *at = text;
+	int n = 0;
+
+	for (; (at = strstr(at, " Model: ")); at++)
+		n++;
+	free(text);
+	return n;
+}
+
+static int once_each(void *arg)
+{
+	char path[PATH_MAX];
+
+	WANT(find_file(arg, path, sizeof(path)) == 0);
+	/* A new file has all that there was. */
+	WANT(fail_to_load() == 0 && count_failures(path) == 2);
+	/* The same one gets but what is new. */
+	WANT_STATUS(lib.nrt_load_collectives("\177NEFF", 6, 0, -1, 0, 1, &(nrt_model_t *){NULL}),
+		GARBAGE_STATUS);
+	WANT(count_failures(path) == 3);
+	WANT(truncate(path, 0) == 0);
+	WANT_STATUS(lib.nrt_load_collectives("\177NEFF", 6, 0, -1, 0, 1, &(nrt_model_t *){NULL}),
+		GARBAGE_STATUS);
+	WANT(count_failures(path) == 4);
+	return 0;
+}
+
+DUMP_TEST("core dump: an error comes into the same file once, and into a new one again", once_each)
+
 /* A first nrt_init that fails writes the support bundle, with the environment, as errors. */
 static int confidential(void *arg)
 {
@@ -193,24 +224,145 @@ DUMP_TEST("core dump: the file of errors is written under a lock, which is not w
 	  "end",
 	locked)
 
+/* ---- what others have put there ----------------------------------------------------------- */
+
+#define STRANGER 12345u /* a user */
+
+/* Once more, with another status than before. */
+static int fail_again(void)
+{
+	WANT_STATUS(lib.nrt_load(NULL, 1, 0, -1, NULL), NRT_INVALID);
+	return 0;
+}
+
 static int planted(void *arg)
 {
 	char path[PATH_MAX];
+	int reader;
 
 	WANT(find_file(arg, path, sizeof(path)) == 0);
 	WANT(mkfifo(path, 0600) == 0);
 	WANT(fail_to_load() == 0);
 	WANT(said(arg, "Cannot write"));
+	reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	WANT(reader >= 0 && fail_again() == 0);
+	WANT(said(arg, ".log: it is no plain file"));
 	WANT(unlink(path) == 0 && symlink("/etc/passwd", path) == 0);
-	WANT_STATUS(lib.nrt_load(NULL, 1, 0, -1, NULL), NRT_INVALID);
+	WANT(fail_again() == 0);
 	WANT(said(arg, "Too many levels of symbolic links"));
 	WANT(dump_runs(arg, "--runtime-generated") == 1);
-	return 0;
+	return close(reader);
 }
 
 DUMP_TEST("core dump: a FIFO or a link in the place of the file of errors is neither written nor "
 	  "handed out",
 	planted)
+
+static int of_others(void *arg)
+{
+	struct scratch_path other = dump_place(arg, "other");
+	char path[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	WANT(find_file(arg, path, sizeof(path)) == 0);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	WANT(fd >= 0 && fchown(fd, STRANGER, 0) == 0);
+	WANT(fail_to_load() == 0);
+	WANT(said(arg, ".log: it belongs to another user"));
+	WANT(fchown(fd, geteuid(), 0) == 0 && link(path, other.s) == 0);
+	WANT(fail_again() == 0);
+	WANT(said(arg, ".log: it has another name, too"));
+	WANT(fstat(fd, &st) == 0 && st.st_size == 0);
+	WANT(dump_runs(arg, "--runtime-generated") == 1);
+	return close(fd);
+}
+
+DUMP_TEST("core dump: a file of errors of another user, or with two names, is neither written nor "
+	  "handed out",
+	of_others)
+
+struct swap {
+	const char *path;
+	int locked; /* of the test; the library has another descriptor of the same file */
+};
+
+static bool is_opened_twice(void *path)
+{
+	char link[64], to[PATH_MAX];
+	int found = 0;
+
+	for (int fd = 3; fd < 256; fd++) {
+		ssize_t n;
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, to, sizeof(to) - 1);
+		to[n > 0 ? n : 0] = '\0';
+		found += !strcmp(to, path);
+	}
+	return found == 2;
+}
+
+/* As soon as the library waits for the lock. */
+static void *swap_it(void *arg)
+{
+	struct swap *s = arg;
+
+	if (program_until(is_opened_twice, (void *)s->path, 20) && unlink(s->path) == 0)
+		(void)symlink("/etc/passwd", s->path);
+	(void)flock(s->locked, LOCK_UN);
+	return NULL;
+}
+
+/* The lock is waited for but a second: on a busy machine one more try. */
+static int swapped(void *arg)
+{
+	char path[PATH_MAX], *log = NULL;
+	struct swap s = {.path = path};
+	pthread_t thread;
+
+	WANT(find_file(arg, path, sizeof(path)) == 0);
+	for (int i = 0; i < 3 && !(log && strstr(log, "it has been replaced")); i++) {
+		free(log);
+		(void)unlink(path);
+		s.locked = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		WANT(s.locked >= 0 && flock(s.locked, LOCK_EX) == 0);
+		WANT(pthread_create(&thread, NULL, swap_it, &s) == 0);
+		WANT((i ? fail_again() : fail_to_load()) == 0);
+		WANT(pthread_join(thread, NULL) == 0 && close(s.locked) == 0);
+		log = program_text(dump_place(arg, "log").s);
+	}
+	free(log);
+	WANT(said(arg, ".log: it has been replaced while it was opened"));
+	WANT(dump_runs(arg, "--runtime-generated") == 1);
+	return 0;
+}
+
+DUMP_TEST("core dump: a name that is swapped for a link while the lock is waited for is not handed "
+	  "out",
+	swapped)
+
+static int others_directory(void *arg)
+{
+	struct scratch_path dir = dump_place(arg, "theirs/dumps"),
+			    theirs = dump_place(arg, "theirs");
+
+	WANT(mkdir(theirs.s, 0755) == 0 && chown(theirs.s, STRANGER, 0) == 0);
+	WANT(dump_begin(arg, dir.s, "ERROR") == 0);
+	WANT(fail_to_load() == 0);
+	WANT(said(arg, "theirs belongs to another user"));
+	WANT(chown(theirs.s, geteuid(), 0) == 0 && chmod(theirs.s, 0777) == 0);
+	WANT(fail_again() == 0);
+	WANT(said(arg, "theirs can be changed by all users"));
+	WANT(access(dir.s, F_OK) < 0 && dump_runs(arg, "") == 0);
+	return 0;
+}
+
+DUMP_TEST(
+	"core dump: none goes where another user can change what is found there, and that is said",
+	others_directory)
+
+/* ---- the file of errors, which cannot be written ------------------------------------------- */
 
 static int nowhere(void *arg)
 {
@@ -253,6 +405,29 @@ static int limited(void *arg)
 }
 
 DUMP_TEST("core dump: a limit on the size of files does not end the program", limited)
+
+static int killed_meanwhile(void *arg)
+{
+	int status = 0;
+	pid_t pid = fork();
+	char *log;
+
+	if (pid == 0) {
+		setenv("NEURON_RT_LOG_COALESCING_ENABLED", "1", 1);
+		_exit(fail_with_helper(arg, "kill"));
+	}
+	WANT(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+	WANT(chdir(((struct place *)arg)->scratch.dir) == 0 && file_has_error());
+	log = program_text(dump_place(arg, "log").s);
+	WANT(strstr(log, "Generic API Failure Resolution: ") && strstr(log, " Model: "));
+	free(log);
+	return 0;
+}
+
+DUMP_TEST(
+	"core dump: of a program that is killed meanwhile log and file have the errors, also those "
+	"that were held",
+	killed_meanwhile)
 
 /* ---- programs ----------------------------------------------------------------------------- */
 
