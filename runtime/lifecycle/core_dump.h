@@ -7,8 +7,9 @@
  * core of the logical one that the call was about, and once for the file of errors that this library has
  * written.
  *
- * Ours: the failing call waits for all of that together at most NTRACE_DUMP_SECONDS; then the helper is killed, and
- * is not run again before the next nrt_init.  From one nrt_init to the next there are at most CORE_DUMP_MOST
+ * Ours: the failing call waits for all of that together, also for the lock of the file, at most NTRACE_DUMP_SECONDS;
+ * then the helper is killed, for whose end it waits up to HELPER_GRACE_MS more, and is not run again before the next
+ * nrt_init.  From one nrt_init to the next there are at most CORE_DUMP_MOST
  * dumps, and at most CORE_DUMP_SAME of them of one call with one status: a program that fails in a loop, or asks until
  * it gets no for an answer, is not slowed down for ever.
  */

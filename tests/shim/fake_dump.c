@@ -29,6 +29,14 @@ static void put_descriptors(FILE *f)
 		closedir(d);
 }
 
+static void put_input(FILE *f)
+{
+	char path[256];
+	ssize_t n = readlink("/proc/self/fd/0", path, sizeof(path));
+
+	fprintf(f, "input %.*s\n", n > 0 ? (int)n : 0, path);
+}
+
 static void put_signals(FILE *f)
 {
 	FILE *status = fopen("/proc/self/status", "re");
@@ -40,7 +48,7 @@ static void put_signals(FILE *f)
 			fputs(line, f);
 	if (status)
 		fclose(status);
-	fprintf(f, "leader %d\n", getpgrp() == getpid());
+	fprintf(f, "leader %d\nsession %d\n", getpgrp() == getpid(), getsid(0) == getpid());
 }
 
 static void hang(const char *out)
@@ -90,6 +98,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < argc; i++)
 		fprintf(f, "arg %s\n", argv[i]);
 	put_descriptors(f);
+	put_input(f);
 	put_signals(f);
 	fprintf(f, "end\n");
 	fclose(f);
