@@ -335,3 +335,17 @@ TEST("infodump: a name that is too long is cut, and that is to be seen", "[nrt]"
 {
 	in_place(long_name);
 }
+
+static int no_variables(void *arg)
+{
+	WANT(enter_linked(arg, NULL) == 0);
+	clearenv();
+	infodump(LOG_LEVEL_ERROR, -1, NRT_TIMEOUT, "a_call", NULL);
+	WANT(said(arg, "Environment: none\n"));
+	return 0;
+}
+
+TEST("infodump: an environment without a variable of these says so", "[nrt]")
+{
+	in_place(no_variables);
+}
