@@ -2,7 +2,7 @@
 /*
  * log.h - the runtime's messages; the only way in which the library speaks.
  *
- * A line is one write(2): ERROR goes to stderr, the rest to stdout, colours only to a terminal; or one
+ * A line is one write(2) where the console takes it whole: ERROR goes to stderr, the rest to stdout, colours only to a terminal; or one
  * datagram for syslog; or both.  What is shown is set by NEURON_RT_LOG_LEVEL, or
  * NEURON_RT_LOG_LEVEL_<TAG> for one tag: ERROR (default), WARN, INFO, DEBUG, TRACE; "disabled" or "quiet"
  * for none; and where by NEURON_RT_LOG_LOCATION and NEURON_RT_LOG_LOCATION_<TAG>.  A line has at most
@@ -11,8 +11,11 @@
  * With NEURON_RT_LOG_COALESCING_ENABLED=1 the errors of a public call are held until the call itself
  * says an error, and are then written with it as one block; log_block.h.
  *
- * Any thread; nothing here takes a lock or waits for who reads it but the console, so the child of a fork may
- * use it too.
+ * Any thread, and the child of a fork.  Threads write to the console in turns (log_turn.h): a message has no other
+ * one in it, but for the text of a handler (log_from_handler), one that interrupts a message of its own thread, and
+ * where a write lasts longer than a second.  A console that takes nothing makes the program wait, as any write does; one
+ * that is non-blocking for a fifth of a second, once until it takes something again: what is lost meanwhile is counted,
+ * and said with the next message.
  */
 #ifndef NTRACE_LOG_LOG_H
 #define NTRACE_LOG_LOG_H
