@@ -76,12 +76,13 @@ static int ended(const struct place *p, const char *how, const char *words)
 
 static int crashing(void *arg)
 {
-	return ended(arg, "crash", "./neuron-dump was ended by signal 11");
+	return ended(
+		arg, "crash", "./neuron-dump was ended by signal 11 (core 1 of neuron0, run 2)");
 }
 
 static int unsuccessful(void *arg)
 {
-	return ended(arg, "fail", "./neuron-dump ended with status 9");
+	return ended(arg, "fail", "./neuron-dump ended with status 9 (the file of errors, run 3)");
 }
 
 DUMP_TEST("core dump: a helper that crashes is said to, and run for the rest", crashing)
