@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * core_dump.c - the gate, what the helper is told, and the file of errors.
+ * core_dump.c - the gate, what the helper is told, and what is said of it.
  *
  * Which flags there are, and the order of the last run's, is public of libnrt 2.31; the order of the others is ours
  * (docs/conformance.md, "Core dumps").
