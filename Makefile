@@ -286,7 +286,8 @@ $(LIBNRT): $(call obj,$(NRT_SRC)) $(CORE_O) runtime/libnrt.map
 		-Wl,--version-script=runtime/libnrt.map -o $@ $(filter %.o,$^) $(LDFLAGS_ALL) \
 		$(call pkg_libs,libprotobuf-c libzstd libxxhash jansson)
 
-# The library once more, for tests: its helper for core dumps is where the program's working directory is.
+# The library once more, for tests, and what the unit tests link: the helper for core dumps is where the program's
+# working directory is.
 DUMP_O := $(BUILD)/obj/runtime/lifecycle/core_dump.o
 $(BUILD)/obj/tests/core_dump.o: runtime/lifecycle/core_dump.c $(DUMP_O)
 	$(call say,CC)
@@ -318,7 +319,7 @@ $(VDEV): $(call obj,$(VDEV_SRC)) $(CORE_O)
 
 # Tests link everything but the two main.c; the public ABI is tested through the shared library.
 $(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c tests/btf/check.c $(BPFHOST_SRC)) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
-		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC)))
+		$(BUILD)/obj/tests/core_dump.o $(filter-out $(MAINS_O) $(DUMP_O),$(call obj,$(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC)))
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CXX) -o $@ $^ $(LDFLAGS_ALL) \
 		$(call pkg_libs,libbpf libelf fuse3 libprotobuf-c libzstd libxxhash jansson) -ldl

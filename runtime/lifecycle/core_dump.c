@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * core_dump.c - the gate, what the helper is told, and the file of errors.
+ * core_dump.c - the gate, what the helper is told, and what is said of it.
  *
  * Which flags there are, and the order of the last run's, is public of libnrt 2.31; the order of the others is ours
  * (docs/conformance.md, "Core dumps").
@@ -8,15 +8,11 @@
 #include "runtime/lifecycle/core_dump.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +21,8 @@
 #include "runtime/base/env_table.h"
 #include "runtime/base/file.h"
 #include "runtime/base/instance.h"
+#include "runtime/base/safe_dir.h"
+#include "runtime/lifecycle/errors_file.h"
 #include "runtime/lifecycle/helper.h"
 #include "runtime/lifecycle/path_template.h"
 #include "runtime/lifecycle/runtime.h"
@@ -36,7 +34,6 @@
 
 #define TAG "NRT"
 #define LOG_NAME "%i-nrt-pid-%p.log"
-#define LOCK_MS 1000u	  /* for who writes the same file */
 #define NO_CLUSTER "none" /* there are no collectives with others */
 #define MAX_FLAGS 14u
 
@@ -46,10 +43,16 @@ struct dump {
 	const struct runtime *runtime;
 	uint64_t until_ns; /* BOOTTIME */
 	struct path_variables variables;
+	bool has_number; /* of a run that has not been */
 	char local_dir[PATH_TEMPLATE_DIR_BYTES], s3_prefix[PATH_TEMPLATE_DIR_BYTES];
 	char name[PATH_TEMPLATE_FILE_BYTES];
+	struct safe_dir dir; /* local_dir, once it is there */
+	bool has_file;
 	char log[PATH_TEMPLATE_DIR_BYTES + PATH_TEMPLATE_FILE_BYTES];
 };
+
+/* In the name of the call that failed: that is how such a line gets out at once where errors are held. */
+#define SAY_ERROR(d, ...) log_write(LOG_LEVEL_ERROR, TAG, (d)->what->location, __VA_ARGS__)
 
 /* ---- which failures ----------------------------------------------------------------------- */
 
@@ -147,18 +150,31 @@ static void find_variables(struct dump *d)
 	PUT(v->instance_id, "%s", id);
 }
 
-/* Each run of the helper has a number, and may have a directory by it. */
+/* Each run of the helper has a number; that of the first is there before it. */
 static void next_run(struct dump *d)
 {
 	static _Atomic uint32_t last;
+
+	if (d->has_number) {
+		d->has_number = false;
+		return;
+	}
+	PUT(d->variables.log_id, "%u", atomic_fetch_add(&last, 1) + 1);
+}
+
+/* By the number of the first run: with one for each, a %l would tear a dump apart. */
+static void find_places(struct dump *d)
+{
 	const char *local = d->runtime->local_dump_dir;
 
 	if (!*local) /* S3 alone: the helper still needs a place to put together what goes there */
 		local = env_row(ENV_ID_NEURON_RT_LOCAL_CORE_DUMP_DIRECTORY)->initial;
-	PUT(d->variables.log_id, "%u", atomic_fetch_add(&last, 1) + 1);
+	next_run(d);
+	d->has_number = true;
 	(void)path_template(d->local_dir, sizeof(d->local_dir), local, &d->variables);
 	(void)path_template(
 		d->s3_prefix, sizeof(d->s3_prefix), d->runtime->s3_dump_prefix, &d->variables);
+	(void)path_template(d->name, sizeof(d->name), LOG_NAME, &d->variables);
 }
 
 /* ---- one run of the helper ---------------------------------------------------------------- */
@@ -187,36 +203,46 @@ static void put_places(struct arguments *a, const struct dump *d)
 		put(a, "--s3-output-prefix", d->s3_prefix);
 }
 
-static void say_end(struct helper_end end)
+/* about: which run that was. */
+static void say_end(const struct dump *d, const char *about, struct helper_end end)
 {
+	const char *run = d->variables.log_id;
+
 	if (end.how == HELPER_NOT_RUN)
-		log_error(TAG, "Cannot run " NEURON_DUMP_PATH ": %s", strerror(end.value));
+		SAY_ERROR(d, "Cannot run " NEURON_DUMP_PATH ": %s (%s, run %s)",
+			strerror(end.value), about, run);
 	else if (end.how == HELPER_KILLED)
-		log_error(TAG,
-			NEURON_DUMP_PATH " had no end within NTRACE_DUMP_SECONDS and was killed; "
-					 "there are no more core dumps");
+		SAY_ERROR(d,
+			NEURON_DUMP_PATH " had no end within NTRACE_DUMP_SECONDS and was killed "
+					 "(%s, run %s); there are no more core dumps",
+			about, run);
 	else if (end.how == HELPER_DIED)
-		log_error(TAG, NEURON_DUMP_PATH " was ended by signal %d", end.value);
+		SAY_ERROR(d, NEURON_DUMP_PATH " was ended by signal %d (%s, run %s)", end.value,
+			about, run);
 	else if (end.how == HELPER_UNKNOWN)
-		log_error(TAG, NEURON_DUMP_PATH
-			": nobody knows how it ended; there are no more core dumps");
+		SAY_ERROR(d,
+			NEURON_DUMP_PATH ": nobody knows how it ended (%s, run %s); there are no "
+					 "more core dumps",
+			about, run);
 	else if (end.value)
-		log_error(TAG, NEURON_DUMP_PATH " ended with status %d", end.value);
+		SAY_ERROR(d, NEURON_DUMP_PATH " ended with status %d (%s, run %s)", end.value,
+			about, run);
 }
 
 /* false: there is no use in another run. */
-static bool run(const struct dump *d, const struct arguments *a)
+static bool run(struct dump *d, const char *about, const struct arguments *a)
 {
 	uint64_t now = clock_boot().ns;
 	uint64_t left_ms = d->until_ns > now ? (d->until_ns - now) / 1000000 : 0;
 	struct helper_end end;
 
 	if (left_ms == 0) {
-		log_error(TAG, "No time is left of NTRACE_DUMP_SECONDS for " NEURON_DUMP_PATH);
+		SAY_ERROR(d, "No time is left of NTRACE_DUMP_SECONDS for " NEURON_DUMP_PATH " (%s)",
+			about);
 		return false;
 	}
 	end = helper_run((char *const *)a->at, left_ms);
-	say_end(end);
+	say_end(d, about, end);
 	if (end.how == HELPER_KILLED || end.how == HELPER_UNKNOWN)
 		no_more();
 	return end.how == HELPER_EXITED || end.how == HELPER_DIED;
@@ -226,12 +252,13 @@ static bool dump_core(struct dump *d, const struct device_core *core)
 {
 	const struct path_variables *v = &d->variables;
 	struct arguments a = begin_arguments();
-	char code[12], device[12], index[12];
+	char code[12], device[12], index[12], about[48];
 
 	next_run(d);
 	PUT(code, "%d", (int)d->what->code);
 	PUT(device, "%u", core->device->index);
 	PUT(index, "%u", core->index);
+	PUT(about, "core %s of neuron%s", index, device);
 	put(&a, "--neff-name", d->what->neff_name);
 	put(&a, "--neff-uuid", d->what->neff_uuid);
 	put(&a, "--date-time", v->datetime);
@@ -245,7 +272,7 @@ static bool dump_core(struct dump *d, const struct device_core *core)
 	put_places(&a, d);
 	put(&a, "--device-id", device);
 	put(&a, "--core-id", index);
-	return run(d, &a);
+	return run(d, about, &a);
 }
 
 /* Every physical core of the logical one. */
@@ -262,46 +289,29 @@ static bool dump_cores(struct dump *d)
 
 /* ---- the file of errors ------------------------------------------------------------------- */
 
-/* Several processes may write the same one.  0 or -errno. */
-static int lock_file(int fd)
+/* Writing it needs no helper.  What somebody else has put in its place is not handed out. */
+static void write_errors(struct dump *d, int dir_error)
 {
-	for (unsigned ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; ms += 10) {
-		if ((errno != EWOULDBLOCK && errno != EINTR) || ms >= LOCK_MS)
-			return -errno;
-		(void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-	}
-	return 0;
-}
+	const char *why = NULL;
+	int rc = dir_error;
 
-/* Below /tmp anybody may have put something there: no link is followed, and a FIFO not waited for. */
-static int append_errors(const struct dump *d)
-{
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-	int rc = file_mkdirs(d->local_dir, NULL);
-
+	PUT(d->log, "%s/%s", rc < 0 ? d->local_dir : d->dir.path, d->name);
+	if (rc == 0)
+		rc = errors_file_append(&d->dir, d->name, d->until_ns, &why);
 	if (rc < 0)
-		return rc;
-	fd = open(
-		d->log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	rc = lock_file(fd);
-	return rc < 0 ? rc : log_dump_errors(fd);
+		SAY_ERROR(d, "Cannot write %s: %s%s", d->log, why ? "it " : "",
+			why ? why : strerror(-rc));
+	if (rc < 0 && access(d->log, F_OK) < 0)
+		SAY_ERROR(d, "Unable to find file: %s", d->log);
+	d->has_file = rc == 0;
 }
 
 static void report_file(struct dump *d)
 {
 	const struct path_variables *v = &d->variables;
 	struct arguments a = begin_arguments();
-	char resolved[PATH_MAX];
 
-	if (!realpath(d->log, resolved)) {
-		log_error(TAG, "Unable to find file: %s", d->log);
-		return;
-	}
+	next_run(d);
 	put(&a, "--pid", v->pid);
 	put(&a, "--tid", v->tid);
 	put(&a, "--log-id", v->log_id);
@@ -309,27 +319,27 @@ static void report_file(struct dump *d)
 	put_places(&a, d);
 	put(&a, "--cluster-id", v->cluster_id);
 	put(&a, "--date-time", v->datetime);
-	put(&a, "--runtime-generated", resolved);
-	(void)run(d, &a);
-}
-
-/* Writing it needs no helper. */
-static void dump_errors(struct dump *d, bool helper_is_of_use)
-{
-	int rc;
-
-	next_run(d);
-	(void)path_template(d->name, sizeof(d->name), LOG_NAME, &d->variables);
-	PUT(d->log, "%s/%s", d->local_dir, d->name);
-	rc = append_errors(d);
-	if (rc < 0)
-		log_error(TAG, "Cannot write %s: %s", d->log, strerror(-rc));
-	/* What somebody else has put in its place is not handed out. */
-	if (helper_is_of_use && (rc == 0 || access(d->log, F_OK) < 0))
-		report_file(d);
+	put(&a, "--runtime-generated", d->log);
+	(void)run(d, "the file of errors", &a);
 }
 
 /* ---- all of it ---------------------------------------------------------------------------- */
+
+/* The file is written before any helper runs: who waits for it may be killed meanwhile. */
+static void dump_to_places(struct dump *d)
+{
+	int rc = safe_dir_open(d->local_dir, &d->dir);
+
+	if (rc < 0 && d->dir.why) {
+		SAY_ERROR(d, "No core dump to %s: %s %s", d->local_dir, d->dir.path, d->dir.why);
+		return;
+	}
+	write_errors(d, rc);
+	if (dump_cores(d) && d->has_file)
+		report_file(d);
+	safe_dir_close(&d->dir);
+	log_info(TAG, "Core dump: %s%s%s", d->local_dir, d->s3_prefix[0] ? ", " : "", d->s3_prefix);
+}
 
 static void dump(const struct core_dump_of *what, const struct runtime *r)
 {
@@ -342,19 +352,20 @@ static void dump(const struct core_dump_of *what, const struct runtime *r)
 		return;
 	}
 	if (!d) {
-		log_error(TAG, "No memory for a core dump");
+		log_write(LOG_LEVEL_ERROR, TAG, what->location, "No memory for a core dump");
 		return;
 	}
 	d->what = what;
 	d->runtime = r;
 	d->until_ns = clock_boot().ns + r->dump_seconds * 1000000000ull;
 	find_variables(d);
+	find_places(d);
 	log_info(TAG, "Core dump by " NEURON_DUMP_PATH ": %s, status %d", what->location,
 		(int)what->code);
-	dump_errors(d, dump_cores(d));
-	log_info(TAG, "Core dump: %s%s%s", d->local_dir, d->s3_prefix[0] ? ", " : "", d->s3_prefix);
+	log_api_flush();
+	dump_to_places(d);
 	if (last)
-		log_error(TAG, "There have been %u core dumps; that was the last", CORE_DUMP_MOST);
+		SAY_ERROR(d, "There have been %u core dumps; that was the last", CORE_DUMP_MOST);
 }
 
 void core_dump(const struct core_dump_of *what)

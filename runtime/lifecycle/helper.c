@@ -32,14 +32,15 @@
 
 #define SIGNAL_SET_BYTES 8 /* as the kernel has it */
 #define SIGNALS 64
-#define GRACE_MS 2000u /* for what was killed to go; then it is left to init */
-#define LOOK_MS 20     /* between two looks, where nothing tells of the keeper's end */
+#define GRACE_MS (HELPER_GRACE_MS / 2) /* for what was killed to go; then it is left to init */
+#define LOOK_MS 20 /* between two looks, where nothing tells of the keeper's end */
 
 /* What keeper and helper tell the program. */
 struct note {
 	volatile int exec_errno; /* of the helper */
 	volatile int fork_errno; /* of the keeper */
 	volatile int wait_status;
+	volatile pid_t helper; /* and its group; 0: there is none yet */
 	volatile bool ended, timed_out;
 };
 
@@ -125,6 +126,21 @@ static void die_with(pid_t keeper)
 		leave();
 }
 
+/* What the program reads is not for it. */
+static void read_nothing(void)
+{
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY, 0);
+
+	if (fd == STDIN_FILENO)
+		return;
+	if (fd < 0) {
+		(void)syscall(SYS_close, STDIN_FILENO);
+		return;
+	}
+	(void)syscall(SYS_dup3, fd, STDIN_FILENO, 0);
+	(void)syscall(SYS_close, fd);
+}
+
 static void become_helper(const struct run *r, pid_t keeper) __attribute__((noreturn));
 static void become_helper(const struct run *r, pid_t keeper)
 {
@@ -132,8 +148,9 @@ static void become_helper(const struct run *r, pid_t keeper)
 		zeros[64]; /* the kernel's sigaction of SIG_DFL, and a set without a signal */
 
 	die_with(keeper);
-	(void)setpgid(0, 0);
+	(void)syscall(SYS_setsid);
 	close_from(3);
+	read_nothing();
 	for (int i = 1; i <= SIGNALS; i++) /* two cannot be set, and need not */
 		(void)syscall(SYS_rt_sigaction, i, zeros, NULL, SIGNAL_SET_BYTES);
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, zeros, NULL, SIGNAL_SET_BYTES);
@@ -189,6 +206,7 @@ static void keep(const struct run *r)
 		r->note->fork_errno = errno;
 		leave();
 	}
+	r->note->helper = helper;
 	close_from(0); /* pipes that others wait at for their end, for one */
 	if (!ended_by(helper, until, r->note)) {
 		r->note->timed_out = true;
@@ -221,6 +239,14 @@ static void await_keeper(pid_t keeper, uint64_t limit_ms)
 		;
 }
 
+/* The helper has died with its keeper, but what it has started may be there: its group has the number of its own pid,
+ * which nobody else gets so soon. */
+static void end_group(const struct note *n)
+{
+	if (!n->ended && !n->timed_out && n->helper > 0)
+		(void)kill(-n->helper, SIGKILL);
+}
+
 static struct helper_end end_of(const struct note *n)
 {
 	if (n->timed_out)
@@ -251,7 +277,8 @@ static struct helper_end run_with(const struct run *r)
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (keeper < 0)
 		return (struct helper_end){HELPER_NOT_RUN, error};
-	await_keeper(keeper, r->limit_ms + 2 * GRACE_MS);
+	await_keeper(keeper, r->limit_ms + HELPER_GRACE_MS);
+	end_group(r->note);
 	return end_of(r->note);
 }
 

@@ -133,8 +133,13 @@ static void say_variable(enum log_level level, const char *text)
 
 static void say_environment(enum log_level level)
 {
-	SAY(level, "Environment:");
-	for (char **e = environ; e && *e; e++)
+	char **e = environ;
+
+	while (e && *e && !env_is_ours(*e))
+		e++;
+	/* Nothing behind the colon could be a line that got lost. */
+	SAY(level, "Environment:%s", e && *e ? "" : " none");
+	for (; e && *e; e++)
 		if (env_is_ours(*e))
 			say_variable(level, *e);
 }

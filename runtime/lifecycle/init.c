@@ -10,6 +10,7 @@
 #include "runtime/lifecycle/init.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -335,12 +336,23 @@ static NRT_STATUS run_step(const struct step *s, struct init *i)
 	return status;
 }
 
+/* Where it was for want of descriptors those of the steps are free by now. */
+static void tell_again(uint32_t status, int error)
+{
+	if (error == -EMFILE || error == -ENFILE)
+		error = trace_service_failed(status);
+	if (error < 0)
+		log_write(LOG_LEVEL_ERROR, TAG, "nrt_init",
+			"The recorder could not be told of this failure: %s", strerror(-error));
+}
+
 NRT_STATUS init_run(const struct init_caller *caller, struct runtime *ret,
 	void (*say_in)(const struct runtime *))
 {
 	struct init i = {.caller = caller, .r = ret, .say_in = say_in};
 	NRT_STATUS status = NRT_SUCCESS;
 	size_t n;
+	int told;
 
 	*ret = (struct runtime){0};
 	log_configure();
@@ -351,11 +363,13 @@ NRT_STATUS init_run(const struct init_caller *caller, struct runtime *ret,
 	log_write(LOG_LEVEL_ERROR, TAG, "nrt_init", "Failure: status %u in nrt_init(), step '%s'",
 		(unsigned)status, steps[n - 1].name);
 	infodump(LOG_LEVEL_ERROR, -1, status, "nrt_init", ret->devices);
-	trace_service_failed((uint32_t)status);
+	told = trace_service_failed((uint32_t)status);
 	/* What a step that failed has left half-made is its undo's, too. */
 	while (n-- > 0)
 		if (steps[n].undo)
 			steps[n].undo(ret);
+	if (told < 0)
+		tell_again((uint32_t)status, told);
 	return status;
 }
 

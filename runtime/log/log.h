@@ -2,7 +2,7 @@
 /*
  * log.h - the runtime's messages; the only way in which the library speaks.
  *
- * A line is one write(2): ERROR goes to stderr, the rest to stdout, colours only to a terminal; or one
+ * A line is one write(2) where the console takes it whole: ERROR goes to stderr, the rest to stdout, colours only to a terminal; or one
  * datagram for syslog; or both.  What is shown is set by NEURON_RT_LOG_LEVEL, or
  * NEURON_RT_LOG_LEVEL_<TAG> for one tag: ERROR (default), WARN, INFO, DEBUG, TRACE; "disabled" or "quiet"
  * for none; and where by NEURON_RT_LOG_LOCATION and NEURON_RT_LOG_LOCATION_<TAG>.  A line has at most
@@ -11,12 +11,16 @@
  * With NEURON_RT_LOG_COALESCING_ENABLED=1 the errors of a public call are held until the call itself
  * says an error, and are then written with it as one block; log_block.h.
  *
- * Any thread; nothing here takes a lock or waits for who reads it but the console, so the child of a fork may
- * use it too.
+ * Any thread, and the child of a fork.  Threads write to the console in turns (log_turn.h): a message has no other
+ * one in it, but for the text of a handler (log_from_handler), one that interrupts a message of its own thread, and
+ * where a write lasts longer than a second.  A console that takes nothing makes the program wait, as any write does; one
+ * that is non-blocking for a fifth of a second, once until it takes something again: what is lost meanwhile is counted,
+ * and said with the next message.
  */
 #ifndef NTRACE_LOG_LOG_H
 #define NTRACE_LOG_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,8 +51,9 @@ void log_write_unkept(enum log_level level, const char *tag, const char *func, c
 void log_from_handler(enum log_level level, const char *tag, const char *text, size_t len);
 
 /* Writes the last errors of this process, oldest first, one a line and without colours: those whose level is
- * shown somewhere.  0 or -errno of a write.  Async-signal-safe, and safe in the child of a fork. */
-int log_dump_errors(int fd);
+ * shown somewhere; without those that were written before, unless `again`.  0 or -errno of a write.
+ * Async-signal-safe, and safe in the child of a fork. */
+int log_dump_errors(int fd, bool again);
 
 /* How many errors are kept: 128 KiB of lines per logical core, and those of one before this call.  Never
  * fewer than before.  One caller at a time. */
@@ -60,6 +65,10 @@ void log_set_cores(uint32_t logical_cores);
  * a thread. */
 void log_api_begin(const char *call);
 void log_api_end(void);
+
+/* What the call of this thread holds is written now, as at its end: before something that takes long, or may see the
+ * end of the program. */
+void log_api_flush(void);
 
 /* What went wrong in the call that this thread is in; the next error that the call itself says goes on with what can
  * be done about it.  The first cause stays, a second one is a WARN. */

@@ -192,6 +192,16 @@ static void fail_generally(void)
 	log_line_keep(&l);
 }
 
+void log_api_flush(void)
+{
+	if (own.busy)
+		return;
+	if (own.held)
+		fail_generally();
+	log_block_write();
+	own.cause = NO_CAUSE; /* it has been told */
+}
+
 void log_api_end(void)
 {
 	if (own.busy)

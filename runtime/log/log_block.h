@@ -8,7 +8,7 @@
  * in its own name comes with all of them, is written as one block, red on a terminal, and ends with two line
  * feeds.  A call that ends without that gets `Generic API Failure`.
  *
- * Nothing is lost: lines that do not fit make the block be written early; a thread that has no memory for it,
+ * Nothing is lost but what the console does not take (log.h): lines that do not fit make the block be written early; a thread that has no memory for it,
  * is in no call or is interrupted in here writes its lines at once.  What speaks in the name of
  * another call is no part of it, and is written at once as well.  The memory goes when the
  * thread ends.

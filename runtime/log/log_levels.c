@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "runtime/base/env_table.h"
 #include "runtime/log/log_line.h"
@@ -166,9 +167,12 @@ bool log_coalesces(void)
 
 /* ---- the environment ---------------------------------------------------------------------- */
 
-/* With a tag its own variable. */
-static const char *setting(const char *name, const char *tag)
+/* What the settings are for: a tag's place, or all of them. */
+#define ALL SLOTS
+
+static const char *setting(const char *name, size_t slot)
 {
+	const char *tag = slot == ALL ? NULL : slots[slot].tag;
 	char variable[64];
 	const char *text;
 
@@ -177,39 +181,50 @@ static const char *setting(const char *name, const char *tag)
 	return text && *text ? text : NULL;
 }
 
-static void refuse(const char *what, const char *text, const char *instead)
-{
-	char line[160];
-	int n = snprintf(line, sizeof(line), "%s %.80s, default to %s", what, text, instead);
+/* The environment is read more than once, by the first message and by each nrt_init: what is wrong with a variable is said
+ * once, until it is something else. */
+typedef _Atomic uint64_t refused_text; /* its hash; 0: none was refused last */
+static refused_text refused_levels[SLOTS + 1], refused_places[SLOTS + 1];
 
+static void refuse(refused_text *last, const char *what, const char *text, const char *instead)
+{
+	uint64_t hash = XXH3_64bits(text, strlen(text)) | 1;
+	char line[160];
+	int n;
+
+	if (atomic_exchange(last, hash) == hash)
+		return;
+	n = snprintf(line, sizeof(line), "%s %.80s, default to %s", what, text, instead);
 	log_clean(line, (size_t)n);
 	log_say_plainly(line);
 }
 
-static int level_from(const char *tag, int otherwise)
+static int level_from(size_t slot, int otherwise)
 {
-	const char *text = setting("NEURON_RT_LOG_LEVEL", tag);
+	const char *text = setting("NEURON_RT_LOG_LEVEL", slot);
 	int level = text ? log_parse_level(text) : otherwise;
 
-	if (level >= 0)
-		return level;
-	refuse("invalid level", text, "ERROR");
-	return LOG_LEVEL_ERROR;
+	if (level < 0) {
+		refuse(&refused_levels[slot], "invalid level", text, "ERROR");
+		return LOG_LEVEL_ERROR;
+	}
+	atomic_store(&refused_levels[slot], 0);
+	return level;
 }
 
-static unsigned places_from(const char *tag, unsigned otherwise)
+static unsigned places_from(size_t slot, unsigned otherwise)
 {
-	const char *text = setting("NEURON_RT_LOG_LOCATION", tag);
-	unsigned where;
+	const char *text = setting("NEURON_RT_LOG_LOCATION", slot);
+	unsigned where = !text ? otherwise
+			       : (strcasestr(text, "CONSOLE") ? LOG_CONSOLE : 0u) |
+					 (strcasestr(text, "SYSLOG") ? LOG_SYSLOG : 0u);
 
-	if (!text)
-		return otherwise;
-	where = (strcasestr(text, "CONSOLE") ? LOG_CONSOLE : 0u) |
-		(strcasestr(text, "SYSLOG") ? LOG_SYSLOG : 0u);
-	if (where)
-		return where;
-	refuse("invalid log location setting", text, "CONSOLE");
-	return LOG_CONSOLE;
+	if (!where) {
+		refuse(&refused_places[slot], "invalid log location setting", text, "CONSOLE");
+		return LOG_CONSOLE;
+	}
+	atomic_store(&refused_places[slot], 0);
+	return where;
 }
 
 static unsigned word_of(int level, unsigned where)
@@ -225,15 +240,15 @@ void log_configure(void)
 	const struct {
 		int level;
 		unsigned where;
-	} all = {level_from(NULL, LOG_LEVEL_ERROR), places_from(NULL, LOG_CONSOLE)};
+	} all = {level_from(ALL, LOG_LEVEL_ERROR), places_from(ALL, LOG_CONSOLE)};
 	int most = all.level;
 
 	atomic_store(&coalesces, env_number(ENV_ID_NEURON_RT_LOG_COALESCING_ENABLED,
 					 getenv("NEURON_RT_LOG_COALESCING_ENABLED")) != 0);
 	for (size_t i = 0; i < SLOTS; i++) {
-		const char *tag = slots[i].tag;
-		int level = tag ? level_from(tag, all.level) : all.level;
-		unsigned where = tag ? places_from(tag, all.where) : all.where;
+		bool has_tag = slots[i].tag != NULL;
+		int level = has_tag ? level_from(i, all.level) : all.level;
+		unsigned where = has_tag ? places_from(i, all.where) : all.where;
 
 		atomic_store(&slots[i].levels, word_of(level, where));
 		if (level > most)

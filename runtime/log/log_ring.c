@@ -6,8 +6,11 @@
  * word in front of both: which place it is, and how long the text.  Places are counted from the
  * beginning of the process and never twice, so a reader takes that word for the sign that a whole line of
  * this round stands there; a line that is being written, or whose thread is not in this process (the
- * child of a fork), has none and is passed over.  Text cannot be taken for the sign: two of its bytes are
- * a greater number than any length.
+ * child of a fork), has none and is passed over.  Text is not taken for the sign: two of its bytes are
+ * hardly a length, nor the word behind it the hash.
+ *
+ * The sign also says that the line has been written out once, so that a file to which that is done again and again
+ * gets it once: also the line that was not there yet when others behind it were.
  *
  * A writer that has slept in its copy while others filled the whole ring must not go on over their lines: its own is
  * older than the oldest.  It looks before each word; should it fall asleep just behind that, it spoils one
@@ -30,7 +33,8 @@
 
 #define WORD sizeof(uint64_t)
 #define LENGTH_BITS 16
-#define LENGTH_MASK ((1u << LENGTH_BITS) - 1)
+#define LENGTH_MASK ((1u << (LENGTH_BITS - 1)) - 1)
+#define WRITTEN_OUT (1u << (LENGTH_BITS - 1)) /* of the sign */
 #define MOST_CORES 512u
 #define FRONT 2u /* words in front of a text: sign, hash */
 
@@ -102,10 +106,14 @@ void log_ring_add(const char *line, size_t len)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/* The length of the line at this place; 0: there is none. */
-static size_t line_at(const struct log_ring *r, uint64_t place, uint64_t head)
+static uint64_t sign_at(const struct log_ring *r, uint64_t place)
 {
-	uint64_t sign = atomic_load_explicit(at(r, place), memory_order_acquire);
+	return atomic_load_explicit(at(r, place), memory_order_acquire);
+}
+
+/* The length of the line that has this sign at its place; 0: there is none. */
+static size_t line_at(uint64_t sign, uint64_t place, uint64_t head)
+{
 	size_t len = sign & LENGTH_MASK;
 
 	if (sign >> LENGTH_BITS != place || len == 0 || len > LOG_RING_LINE_MAX)
@@ -126,10 +134,14 @@ static bool copy_line(const struct log_ring *r, uint64_t place, size_t len, char
 	return hash == hash_of(to, len, place);
 }
 
-typedef int (*line_fn)(void *context, const char *line, size_t len);
+/* Unless another line has come there. */
+static void mark_written(const struct log_ring *r, uint64_t place, uint64_t sign)
+{
+	(void)atomic_compare_exchange_strong(at(r, place), &sign, sign | WRITTEN_OUT);
+}
 
-/* From the oldest on, until one gives other than 0. */
-static int each_line(const struct log_ring *r, line_fn fn, void *context)
+/* From the oldest on, until one cannot be written; without those that have been, unless `again`. */
+static int write_ring(const struct log_ring *r, int fd, bool again)
 {
 	uint64_t head = atomic_load(&r->head);
 	uint64_t place = head > r->count ? head - r->count : 1;
@@ -137,10 +149,14 @@ static int each_line(const struct log_ring *r, line_fn fn, void *context)
 	int rc = 0;
 
 	while (place < head && rc == 0) {
-		size_t len = line_at(r, place, head);
+		uint64_t sign = sign_at(r, place);
+		size_t len = line_at(sign, place, head);
 
-		if (len && copy_line(r, place, len, line))
-			rc = fn(context, line, len);
+		if (len && (again || !(sign & WRITTEN_OUT)) && copy_line(r, place, len, line)) {
+			rc = log_write_quietly(fd, line, len);
+			if (rc == 0)
+				mark_written(r, place, sign);
+		}
 		place += len ? FRONT + words_of(len) : 1;
 	}
 	return rc;
@@ -152,7 +168,7 @@ static bool has_room(const struct log_ring *r)
 	return atomic_load(&r->head) <= r->count;
 }
 
-static int each_line_of_all(const struct log_ring *newest, line_fn fn, void *context)
+int log_ring_dump(const struct log_ring *newest, int fd, bool again)
 {
 	const struct log_ring *r = NULL, *done;
 	int rc = 0;
@@ -161,24 +177,14 @@ static int each_line_of_all(const struct log_ring *newest, line_fn fn, void *con
 		done = r;
 		for (r = newest; r->older && r->older != done && has_room(r);)
 			r = r->older;
-		rc = each_line(r, fn, context);
+		rc = write_ring(r, fd, again);
 	}
 	return rc;
 }
 
-static int write_line(void *context, const char *line, size_t len)
+int log_dump_errors(int fd, bool again)
 {
-	return log_write_quietly(*(int *)context, line, len);
-}
-
-int log_ring_dump(const struct log_ring *r, int fd)
-{
-	return each_line_of_all(r, write_line, &fd);
-}
-
-int log_dump_errors(int fd)
-{
-	return log_ring_dump(atomic_load(&ring), fd);
+	return log_ring_dump(atomic_load(&ring), fd, again);
 }
 
 /* ---- its size ----------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #ifndef NTRACE_LOG_LOG_RING_H
 #define NTRACE_LOG_LOG_RING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +22,7 @@ struct log_ring;
 
 /* The same in any ring, and what log_dump_errors does. */
 void log_ring_put(struct log_ring *r, const char *line, size_t len);
-int log_ring_dump(const struct log_ring *r, int fd);
+int log_ring_dump(const struct log_ring *r, int fd, bool again);
 
 /* A ring for so many cores that follows this one (NULL: none), which stays: until the new one is full, what is in the
  * old one, or still comes there, is written out first.  Or this one, where it is as large, or where there is no

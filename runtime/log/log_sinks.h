@@ -2,7 +2,8 @@
 /*
  * log_sinks.h - where messages end: the console and syslog.
  *
- * Inside of this room.  Nothing here waits for a lock, ends the program or calls back.
+ * Inside of this room.  Nothing here ends the program or calls back; messages to the console wait for each other, but not
+ * without end (log_turn.h).
  */
 #ifndef NTRACE_LOG_LOG_SINKS_H
 #define NTRACE_LOG_LOG_SINKS_H

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -45,6 +44,12 @@ void failures_init(struct process_failures *f, const struct rec_failure *failure
 	f->status = failure->status;
 	memcpy(f->comm, failure->comm, sizeof(f->comm));
 	f->then = f->errors;
+	f->recovered = false;
+}
+
+void failures_announced(struct process_failures *f)
+{
+	f->recovered = f->inits > 0;
 }
 
 /* ---- texts -------------------------------------------------------------------------------- */
@@ -89,9 +94,9 @@ static void tell_init(const struct process_failures *f, uint32_t pid, struct fai
 	if (f->inits > 1)
 		snprintf(times, sizeof(times), ", %" PRIu64 " times, the last", f->inits);
 	snprintf(ret->what, sizeof(ret->what),
-		"nrt_init of process %" PRIu32 " (%s)%s: %s (%" PRIu32 ")", pid, comm, times,
-		status_name(f->status), f->status);
-	tell_errors(&f->then, 0, f->time_ns, "", ret);
+		"nrt_init of process %" PRIu32 " (%s)%s: %s (%" PRIu32 ")%s", pid, comm, times,
+		status_name(f->status), f->status, f->recovered ? "; a later one succeeded" : "");
+	tell_errors(&f->then, 0, f->time_ns, " the recorder heard of it", ret);
 }
 
 static bool command_failed(const struct rec_end *end)

@@ -8,6 +8,7 @@
 #ifndef NTRACE_RECORD_FAILURES_H
 #define NTRACE_RECORD_FAILURES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bpf/neuron_event.h"
@@ -36,12 +37,13 @@ struct process_failures {
 	uint32_t status;
 	char comm[16];		     /* of the process, padded with zeros */
 	struct failures_errors then; /* those that were seen before it */
+	bool recovered;		     /* a later one has announced the process */
 };
 
 /* For people. */
 struct failures_text {
-	char what[224];
-	char errors[FAILURES_ERRORS][128]; /* oldest first */
+	char what[256];
+	char errors[FAILURES_ERRORS][160]; /* oldest first */
 	uint32_t error_count;
 };
 
@@ -49,6 +51,8 @@ struct failures_text {
 void failures_note(struct process_failures *f, const struct nev_ioctl *e);
 /* Notes a REC_FAILURE of that time. */
 void failures_init(struct process_failures *f, const struct rec_failure *failure, uint64_t time_ns);
+/* Notes that the process has announced itself: an nrt_init got so far, and where it fails it says so later. */
+void failures_announced(struct process_failures *f);
 /* Says it in so many texts, each valid UTF-8 in one line.  end: of the recording, at end_ns; NULL: it has none. */
 unsigned failures_tell(const struct process_failures *f, uint32_t pid, const struct rec_end *end,
 	uint64_t end_ns, struct failures_text ret[FAILURES_TEXTS]);

@@ -142,6 +142,15 @@ static int release(struct merger *m, uint64_t before)
 	return rc;
 }
 
+/* It has come further than where it failed before. */
+static void note_announced(struct merger *m, uint32_t pid)
+{
+	const uint64_t *known = map64_find(&m->processes.pids, (uint64_t)pid + 1);
+
+	if (known)
+		failures_announced(&m->processes.list[*known].failures);
+}
+
 /* The process of a session is there with or without records; others only with some. */
 static int take_process(struct merger *m, const struct rec_frame *f, const uint8_t *payload)
 {
@@ -153,6 +162,8 @@ static int take_process(struct merger *m, const struct rec_frame *f, const uint8
 	pid = m->session.sources[f->source].pid;
 	if (rc == 0 && session_own(&m->session) && pid)
 		rc = process_of(&m->processes, pid) < 0 ? -ENOMEM : 0;
+	if (rc == 0)
+		note_announced(m, pid);
 	return rc;
 }
 

@@ -251,20 +251,37 @@ static int announce(const char *name, uint32_t flags)
 	return rc;
 }
 
+/* Takes sock.  0 or -errno. */
+static int tell(int sock, const struct announce_msg *msg, uint64_t end)
+{
+	struct kept_fd kept = {.fd = -1};
+	int rc = kept_fd_adopt(&kept, sock);
+
+	if (rc == 0)
+		rc = check_peer(kept.fd);
+	if (rc == 0 && send(kept.fd, msg, sizeof(*msg), MSG_NOSIGNAL) != (ssize_t)sizeof(*msg))
+		rc = -errno;
+	if (rc == 0)
+		(void)await_word(kept.fd, end);
+	kept_fd_close(&kept);
+	return rc;
+}
+
 /* A connection that is there already is of another nrt_init, and stays. */
-void trace_service_failed(uint32_t status)
+int trace_service_failed(uint32_t status)
 {
 	const struct announce_msg msg = {
 		.magic = ANNOUNCE_MAGIC, .kind = ANNOUNCE_FAILED, .flags = status};
 	uint64_t end = clock_boot().ns + ANNOUNCE_TIMEOUT_MS * 1000000ull;
 	const char *name = getenv(ANNOUNCE_ENV);
-	int fd = name && *name ? connect_to(name, end) : -1;
-	struct kept_fd sock = {.fd = -1};
+	int fd;
 
-	if (fd >= 0 && kept_fd_adopt(&sock, fd) == 0 && check_peer(sock.fd) == 0 &&
-		send(sock.fd, &msg, sizeof(msg), MSG_NOSIGNAL) == (ssize_t)sizeof(msg))
-		(void)await_word(sock.fd, end);
-	kept_fd_close(&sock);
+	if (!name || !*name)
+		return 0;
+	fd = connect_to(name, end);
+	if (fd == -ECONNREFUSED || fd == -ENOENT) /* it has gone */
+		return 0;
+	return fd < 0 ? fd : tell(fd, &msg, end);
 }
 
 /* ---- the thread --------------------------------------------------------------------------- */

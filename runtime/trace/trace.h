@@ -162,9 +162,9 @@ int trace_reader_open(enum ctl_subscriber who, struct ctl_reader **ret);
  */
 int trace_service_start(uint32_t flags);
 
-/* Tells the agent at $NTRACE_SOCKET, if there is one, that nrt_init failed with this status.  Needs nothing of the
- * rest to be open. */
-void trace_service_failed(uint32_t status);
+/* Tells the agent at $NTRACE_SOCKET that nrt_init failed with this status.  Needs nothing of the rest to be open.
+ * 0, also when nobody is to be told; -errno: somebody was, and could not be. */
+int trace_service_failed(uint32_t status);
 
 /* Sees to it that the thread runs and looks at the rings.  When it cannot be made the rings stay as they are. */
 void trace_service_need(void);

@@ -5,7 +5,7 @@
  * Appends what it sees to the file FAKE_DUMP_OUT: an `arg` line per argument, then its descriptors and signals, then `end`;
  * one write per run, so that runs at the same time do not mix.  Then it ends as FAKE_DUMP says: `hang` (a child of its
  * does too; its pid is in the file <out>.pids), `crash`, `fail`, `alone` (who waits for it is killed), `hold-up` (the
- * program of --pid stands still for four seconds meanwhile), else well.
+ * program of --pid stands still for four seconds meanwhile), `kill` (that program is killed), else well.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -29,6 +29,14 @@ static void put_descriptors(FILE *f)
 		closedir(d);
 }
 
+static void put_input(FILE *f)
+{
+	char path[256];
+	ssize_t n = readlink("/proc/self/fd/0", path, sizeof(path));
+
+	fprintf(f, "input %.*s\n", n > 0 ? (int)n : 0, path);
+}
+
 static void put_signals(FILE *f)
 {
 	FILE *status = fopen("/proc/self/status", "re");
@@ -40,7 +48,7 @@ static void put_signals(FILE *f)
 			fputs(line, f);
 	if (status)
 		fclose(status);
-	fprintf(f, "leader %d\n", getpgrp() == getpid());
+	fprintf(f, "leader %d\nsession %d\n", getpgrp() == getpid(), getsid(0) == getpid());
 }
 
 static void hang(const char *out)
@@ -59,13 +67,16 @@ static void hang(const char *out)
 		pause();
 }
 
-static void hold_up(int argc, char **argv)
+static pid_t find_program(int argc, char **argv)
 {
-	pid_t program = 0;
-
 	for (int i = 1; i + 1 < argc; i++)
 		if (!strcmp(argv[i], "--pid"))
-			program = atoi(argv[i + 1]);
+			return atoi(argv[i + 1]);
+	return 0;
+}
+
+static void hold_up(pid_t program)
+{
 	if (program <= 0 || kill(program, SIGSTOP) < 0 || fork() != 0)
 		return;
 	(void)setsid();
@@ -87,6 +98,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < argc; i++)
 		fprintf(f, "arg %s\n", argv[i]);
 	put_descriptors(f);
+	put_input(f);
 	put_signals(f);
 	fprintf(f, "end\n");
 	fclose(f);
@@ -100,7 +112,9 @@ int main(int argc, char **argv)
 	if (how && !strcmp(how, "alone"))
 		(void)kill(getppid(), SIGKILL);
 	if (how && !strcmp(how, "hold-up"))
-		hold_up(argc, argv);
+		hold_up(find_program(argc, argv));
+	if (how && !strcmp(how, "kill") && find_program(argc, argv) > 0)
+		(void)kill(find_program(argc, argv), SIGKILL);
 	if (how && !strcmp(how, "crash"))
 		raise(SIGSEGV);
 	return how && !strcmp(how, "fail") ? 9 : 0;

@@ -489,7 +489,7 @@ TEST("config: what discovery needs is read alone, and a bad value of it is refus
 	hear_end(&h);
 }
 
-TEST("log: a location that is none is said, and a level", "[log]")
+TEST("log: a location that is none is said, and a level, once", "[log]")
 {
 	struct hearing h;
 	char *said;
@@ -499,13 +499,19 @@ TEST("log: a location that is none is said, and a level", "[log]")
 	setenv("NEURON_RT_LOG_LOCATION", "the moon", 1);
 	setenv("NEURON_RT_LOG_LEVEL_TDRV", "loud", 1);
 	log_configure();
+	log_configure(); /* once more the same is not said again */
 	setenv("NEURON_RT_LOG_LOCATION", "syslog,console", 1);
+	setenv("NEURON_RT_LOG_LEVEL_TDRV", "louder", 1);
+	log_configure();
+	setenv("NEURON_RT_LOG_LOCATION", "the moon", 1);
 	unsetenv("NEURON_RT_LOG_LEVEL_TDRV");
 	log_configure();
 	unsetenv("NEURON_RT_LOG_LOCATION");
 	said = hear(&h);
 	CHECK_STR(said, "invalid log location setting the moon, default to CONSOLE\n"
-			"invalid level loud, default to ERROR\n");
+			"invalid level loud, default to ERROR\n"
+			"invalid level louder, default to ERROR\n"
+			"invalid log location setting the moon, default to CONSOLE\n");
 	free(said);
 	hear_end(&h);
 }

@@ -79,8 +79,10 @@ TEST("failures: an nrt_init that failed is told with the driver's last errors be
 	t = only(&fx);
 	CHECK_STR(t->what, "nrt_init of process 4711 (work): NRT_INVALID (2)");
 	REQUIRE(t->error_count == 2);
-	CHECK_STR(t->errors[0], "NC_RESET on neuron1: EINVAL, 2.500 ms before");
-	CHECK_STR(t->errors[1], "DEVICE_INFO on neuron1: EIO, 1.500 ms before");
+	CHECK_STR(t->errors[0],
+		"NC_RESET on neuron1: EINVAL, 2.500 ms before the recorder heard of it");
+	CHECK_STR(t->errors[1],
+		"DEVICE_INFO on neuron1: EIO, 1.500 ms before the recorder heard of it");
 	fx_free(&fx);
 }
 
@@ -97,8 +99,9 @@ TEST("failures: the last five errors are kept, the oldest first", "[merge]")
 	t = only(&fx);
 	REQUIRE(t->error_count == FAILURES_ERRORS);
 	for (unsigned i = 0; i < FAILURES_ERRORS; i++) {
-		snprintf(
-			text, sizeof(text), "DEVICE_INFO on neuron1: EIO, %u.000 ms before", 6 - i);
+		snprintf(text, sizeof(text),
+			"DEVICE_INFO on neuron1: EIO, %u.000 ms before the recorder heard of it",
+			6 - i);
 		CHECK_STR(t->errors[i], text);
 	}
 	fx_free(&fx);
@@ -119,7 +122,8 @@ TEST("failures: calls that signals interrupted are no errors; what has no name h
 	t = only(&fx);
 	CHECK_STR(t->what, "nrt_init of process 4711 (\\x1b[31m\\xff): UNKNOWN (77)");
 	REQUIRE(t->error_count == 1);
-	CHECK_STR(t->errors[0], "request 0xdeadbeef on neuron1: error 499, 0.000 ms before");
+	CHECK_STR(t->errors[0], "request 0xdeadbeef on neuron1: error 499, 0.000 ms before the "
+				"recorder heard of it");
 	fx_free(&fx);
 }
 
@@ -150,6 +154,27 @@ TEST("failures: of several nrt_init of a process the last is told, and how many 
 	fx_failure(&fx, FX_PID, 6, "work", 3 * MS);
 	t = only(&fx);
 	CHECK_STR(t->what, "nrt_init of process 4711 (work), 2 times, the last: NRT_HW_ERROR (6)");
+	fx_free(&fx);
+}
+
+TEST("failures: when an nrt_init came further than one that failed, that is said", "[merge]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_failure(&fx, FX_PID, 2, "work", 2 * MS);
+	fx_process(&fx, FX_SOURCE + 1, 99); /* somebody else */
+	fx_process(&fx, FX_SOURCE + 2, FX_PID);
+	CHECK_STR(only(&fx)->what,
+		"nrt_init of process 4711 (work): NRT_INVALID (2); a later one succeeded");
+	fx_free(&fx);
+	REQUIRE(fx_open(&fx));
+	fx_failure(&fx, FX_PID, 2, "work", 2 * MS);
+	fx_process(&fx, FX_SOURCE + 1, 99);
+	fx_process(&fx, FX_SOURCE + 2, FX_PID);
+	fx_failure(&fx, FX_PID, 2, "work", 3 * MS);
+	CHECK_STR(only(&fx)->what,
+		"nrt_init of process 4711 (work), 2 times, the last: NRT_INVALID (2)");
 	fx_free(&fx);
 }
 
@@ -243,7 +268,7 @@ TEST("failures: each process's trace_info.pb has its own, also of one that did n
 	CHECK_STR(info->failures[0]->what, "nrt_init of process 4711 (work): NRT_INVALID (2)");
 	REQUIRE(info->failures[0]->n_driver_errors == 1);
 	CHECK_STR(info->failures[0]->driver_errors[0],
-		"DEVICE_INFO on neuron1: EIO, 1.000 ms before");
+		"DEVICE_INFO on neuron1: EIO, 1.000 ms before the recorder heard of it");
 	ntff__ntrace_info__free_unpacked(info, NULL);
 	info = info_of(&fx, "99");
 	REQUIRE(info && info->n_failures == 1);

@@ -120,6 +120,15 @@ TEST("helper: it does not outlive the process that waits for it", "[core-dump]")
 	free(text);
 	if (helper > 0)
 		CHECK(program_until(program_gone, &helper, 20));
+	/* Nor does a child of its. */
+	helper = 0;
+	snprintf(script, sizeof(script), "sleep 600 & echo $! >%s; kill -KILL $PPID; wait", out.s);
+	CHECK_EQ(shell(script, LONG_MS).how, HELPER_UNKNOWN);
+	text = program_text(out.s);
+	CHECK_EQ(sscanf(text, "%d", &helper), 1);
+	free(text);
+	if (helper > 0)
+		CHECK(program_until(program_gone, &helper, 20));
 	scratch_remove(&s);
 }
 
@@ -263,6 +272,7 @@ static int looked_at(void *arg)
 
 	snprintf(path, sizeof(path), "%s", program_path("tests/fake_dump").s);
 	setenv("FAKE_DUMP_OUT", out, 1);
+	NEED(dup2(1, 0) == 0); /* what it does not read */
 	NEED(fcntl(0, F_DUPFD, 3) >= 3 && fcntl(0, F_DUPFD, 700) >= 700); /* not close-on-exec */
 	NEED(signal(SIGPIPE, SIG_IGN) != SIG_ERR && signal(SIGCHLD, SIG_IGN) != SIG_ERR);
 	sigfillset(&set);
@@ -270,8 +280,10 @@ static int looked_at(void *arg)
 	NEED(raise(SIGUSR1) == 0); /* stays pending, here */
 	NEED(helper_run(argv, LONG_MS).how == HELPER_EXITED);
 	text = program_text(out);
-	NEED(strstr(text, "arg one\nfds 0 1 2\nSigPnd:\t0000000000000000\n"
-			  "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\nleader 1\nend\n"));
+	NEED(strstr(text,
+		"arg one\nfds 0 1 2\ninput /dev/null\nSigPnd:\t0000000000000000\n"
+		"SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\nleader 1\nsession 1\n"
+		"end\n"));
 	free(text);
 	/* And the caller's own mask is as it was. */
 	NEED(sigprocmask(SIG_BLOCK, NULL, &set) == 0 && sigismember(&set, SIGUSR1) == 1);
@@ -292,7 +304,9 @@ static void with_fake_helper(int (*body)(void *))
 	scratch_remove(&s);
 }
 
-TEST("helper: it has descriptors 0 to 2, no signal blocked, ignored or pending, and its own group",
+TEST("helper: it has descriptors 0 to 2 and nothing to read, no signal blocked, ignored or "
+     "pending, and its own "
+     "session",
 	"[core-dump]")
 {
 	with_fake_helper(looked_at);

@@ -6,7 +6,6 @@
 #include "runtime/lifecycle/infodump.h"
 
 #include <regex.h>
-#include <stdatomic.h>
 
 #include "tests/shim/shim.h"
 #include "tests/unit/nrt_init_fixture.h"
@@ -337,46 +336,16 @@ TEST("infodump: a name that is too long is cut, and that is to be seen", "[nrt]"
 	in_place(long_name);
 }
 
-static int child_of_fork(void *arg)
-{
-	(void)arg;
-	alarm(60);
-	infodump(LOG_LEVEL_ERROR, -1, NRT_TIMEOUT, "a_call", NULL);
-	return 0;
-}
-
-static int in_child(void *arg)
+static int no_variables(void *arg)
 {
 	WANT(enter_linked(arg, NULL) == 0);
-	WANT(scratch_child(child_of_fork, NULL) == 0);
-	WANT(count_bundles(arg, "ERROR") == 1);
+	clearenv();
+	infodump(LOG_LEVEL_ERROR, -1, NRT_TIMEOUT, "a_call", NULL);
+	WANT(said(arg, "Environment: none\n"));
 	return 0;
 }
 
-/* Whoever forks holds the locks of the C library's memory in the child, when another thread had them. */
-static void *allocates(void *arg)
+TEST("infodump: an environment without a variable of these says so", "[nrt]")
 {
-	atomic_bool *go_on = arg;
-
-	while (atomic_load(go_on))
-		free(malloc(1000));
-	return NULL;
-}
-
-static int while_another_allocates(void *arg)
-{
-	atomic_bool go_on = true;
-	pthread_t t;
-	int rc;
-
-	WANT(pthread_create(&t, NULL, allocates, &go_on) == 0);
-	rc = in_child(arg);
-	atomic_store(&go_on, false);
-	pthread_join(t, NULL);
-	return rc;
-}
-
-TEST("infodump: the child of a fork can write it", "[nrt]")
-{
-	in_place(while_another_allocates);
+	in_place(no_variables);
 }

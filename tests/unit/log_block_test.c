@@ -449,7 +449,7 @@ static int says_in_child(void *arg)
 	cause("child cause");
 	log_api_end();
 	cause("child at once");
-	return log_dump_errors(open("/dev/null", O_WRONLY | O_CLOEXEC)) == 0 ? 0 : 1;
+	return log_dump_errors(open("/dev/null", O_WRONLY | O_CLOEXEC), true) == 0 ? 0 : 1;
 }
 
 TEST("log block: the child of a fork speaks while threads of its parent do", "[log]")

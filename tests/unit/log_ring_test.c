@@ -19,13 +19,13 @@
 #include "tests/unit/log_listener.h"
 
 /* What a ring has; to be freed. */
-static char *dump_of(int (*dump)(const struct log_ring *, int), const struct log_ring *r)
+static char *dump_of(int (*dump)(const struct log_ring *, int, bool), const struct log_ring *r)
 {
 	int fd = memfd_create("dump", MFD_CLOEXEC);
 	off_t size;
 	char *text;
 
-	if (fd < 0 || dump(r, fd) != 0)
+	if (fd < 0 || dump(r, fd, true) != 0)
 		return NULL;
 	size = lseek(fd, 0, SEEK_END);
 	text = calloc(1, (size_t)size + 1);
@@ -35,10 +35,10 @@ static char *dump_of(int (*dump)(const struct log_ring *, int), const struct log
 	return text;
 }
 
-static int dump_process(const struct log_ring *r, int fd)
+static int dump_process(const struct log_ring *r, int fd, bool again)
 {
 	(void)r;
-	return log_dump_errors(fd);
+	return log_dump_errors(fd, again);
 }
 
 /* What the process has since the last MARK; to be freed.  Earlier tests may have left errors. */
@@ -183,16 +183,43 @@ TEST("log ring: 128 KiB of the last errors per core, and what there is stays", "
 	CHECK_EQ(scratch_child(wraps, NULL), 0);
 }
 
+static int without_repeats(void *arg)
+{
+	struct log_ring *r = log_ring_larger(NULL, 1);
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+	char text[256] = "";
+
+	(void)arg;
+	WANT(r && fd >= 0);
+	put(r, 1);
+	put(r, 2);
+	WANT(log_ring_dump(r, -1, false) == -EBADF); /* that was no writing */
+	WANT(log_ring_dump(r, fd, false) == 0);
+	put(r, 3);
+	r = log_ring_larger(r, 2);
+	put(r, 4);
+	WANT(log_ring_dump(r, fd, false) == 0 && log_ring_dump(r, fd, false) == 0);
+	WANT(pread(fd, text, sizeof(text) - 1, 0) > 0);
+	WANT(!strcmp(text, "number 1;\nnumber 2;\nnumber 3;\nnumber 4;\n"));
+	WANT(rows_in_order(r, 4) == 4); /* with `again` all */
+	return 0;
+}
+
+TEST("log ring: what has been written out is written again only when that is wanted", "[log]")
+{
+	CHECK_EQ(scratch_child(without_repeats, NULL), 0);
+}
+
 TEST("log ring: what cannot be written is the caller's to know", "[log]")
 {
 	struct log_ring *r = log_ring_larger(NULL, 1);
 	int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
 	REQUIRE(r);
-	CHECK_EQ(log_ring_dump(r, -1), 0); /* nothing to write */
+	CHECK_EQ(log_ring_dump(r, -1, true), 0); /* nothing to write */
 	put(r, 1);
-	CHECK_EQ(log_ring_dump(r, -1), -EBADF);
-	CHECK_EQ(log_ring_dump(r, fd), -ENOSPC);
+	CHECK_EQ(log_ring_dump(r, -1, true), -EBADF);
+	CHECK_EQ(log_ring_dump(r, fd, true), -ENOSPC);
 	close(fd);
 }
 
@@ -204,7 +231,7 @@ static int beyond_limit(void *arg)
 	(void)arg;
 	WANT(be_quiet());
 	WANT(setrlimit(RLIMIT_FSIZE, &none) == 0);
-	WANT(log_dump_errors(fd) == -EFBIG);
+	WANT(log_dump_errors(fd, true) == -EFBIG);
 	return 0;
 }
 

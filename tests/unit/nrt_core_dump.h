@@ -8,6 +8,8 @@
 #ifndef NTRACE_TESTS_NRT_CORE_DUMP_H
 #define NTRACE_TESTS_NRT_CORE_DUMP_H
 
+#include <glob.h>
+
 #include "tests/unit/nrt_lib.h"
 
 #define DUMP_TEST(name, fn) DUMP_TEST_ON(name, fn, two_cores)
@@ -56,6 +58,31 @@ static inline int fail_to_load(void)
 
 	WANT_STATUS(lib.nrt_load("\177NEFF", 6, 0, -1, &model), GARBAGE_STATUS);
 	return 0;
+}
+
+static inline int fail_with_helper(const struct place *p, const char *how)
+{
+	struct scratch_path dir = dump_place(p, "dumps");
+
+	setenv("FAKE_DUMP", how, 1);
+	WANT(dump_begin(p, dir.s, "ERROR") == 0);
+	return fail_to_load();
+}
+
+/* There is one, with the call that failed. */
+static inline bool file_has_error(void)
+{
+	glob_t found;
+	char *text;
+	bool has;
+
+	if (glob("dumps/*-nrt-pid-*.log", 0, NULL, &found) != 0)
+		return false;
+	text = program_text(found.gl_pathv[0]);
+	has = found.gl_pathc == 1 && text && strstr(text, " Model: ");
+	free(text);
+	globfree(&found);
+	return has;
 }
 
 /* How many runs of the helper have ended whose arguments have this; "": of all. */

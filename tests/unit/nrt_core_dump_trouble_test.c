@@ -1,42 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nrt_core_dump_trouble_test.c - core dumps in which something goes wrong: helpers that do not end well, a file of
- * errors that cannot be written; and programs that fork, or fail in several threads.
+ * nrt_core_dump_trouble_test.c - core dumps in which something goes wrong: helpers that do not end well; and
+ * programs that are killed, fork, or fail in several threads.
  */
-#include <glob.h>
 #include <pthread.h>
-#include <sys/file.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
+#include "runtime/lifecycle/core_dump.h"
 #include "tests/unit/nrt_core_dump.h"
+#include "tests/unit/nrt_init_fixture.h"
 
 /* ---- helpers ------------------------------------------------------------------------------ */
-
-static int fail_with_helper(const struct place *p, const char *how)
-{
-	struct scratch_path dir = dump_place(p, "dumps");
-
-	setenv("FAKE_DUMP", how, 1);
-	WANT(dump_begin(p, dir.s, "ERROR") == 0);
-	return fail_to_load();
-}
-
-/* There is one, with the call that failed. */
-static bool file_has_error(void)
-{
-	glob_t found;
-	char *text;
-	bool has;
-
-	if (glob("dumps/*-nrt-pid-*.log", 0, NULL, &found) != 0)
-		return false;
-	text = program_text(found.gl_pathv[0]);
-	has = found.gl_pathc == 1 && text && strstr(text, " Model: ");
-	free(text);
-	globfree(&found);
-	return has;
-}
 
 static int hanging(void *arg)
 {
@@ -103,172 +76,67 @@ static int ended(const struct place *p, const char *how, const char *words)
 
 static int crashing(void *arg)
 {
-	return ended(arg, "crash", "./neuron-dump was ended by signal 11");
+	return ended(
+		arg, "crash", "./neuron-dump was ended by signal 11 (core 1 of neuron0, run 2)");
 }
 
 static int unsuccessful(void *arg)
 {
-	return ended(arg, "fail", "./neuron-dump ended with status 9");
+	return ended(arg, "fail", "./neuron-dump ended with status 9 (the file of errors, run 3)");
 }
 
 DUMP_TEST("core dump: a helper that crashes is said to, and run for the rest", crashing)
 DUMP_TEST("core dump: a helper that fails is said to", unsuccessful)
 
-/* ---- the file of errors ------------------------------------------------------------------- */
-
-/* Its path, which a first dump tells; nothing is there any more. */
-static int find_file(const struct place *p, char *ret, size_t size)
+static int killed_meanwhile(void *arg)
 {
-	char *file;
+	int status = 0;
+	pid_t pid = fork();
+	char *log;
 
-	WANT(fail_with_helper(p, "") == 0);
-	file = dump_value(p, 2, "--runtime-generated");
-	snprintf(ret, size, "%s", file);
-	free(file);
-	WANT(*ret && unlink(ret) == 0);
+	if (pid == 0) {
+		setenv("NEURON_RT_LOG_COALESCING_ENABLED", "1", 1);
+		_exit(fail_with_helper(arg, "kill"));
+	}
+	WANT(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+	WANT(chdir(((struct place *)arg)->scratch.dir) == 0 && file_has_error());
+	log = program_text(dump_place(arg, "log").s);
+	WANT(strstr(log, "Generic API Failure Resolution: ") && strstr(log, " Model: "));
+	free(log);
 	return 0;
 }
 
-static int appended(void *arg)
-{
-	char path[PATH_MAX], *text;
-	FILE *f;
-
-	WANT(find_file(arg, path, sizeof(path)) == 0);
-	f = fopen(path, "we");
-	WANT(f && fputs("of another\n", f) >= 0 && fclose(f) == 0);
-	WANT(fail_to_load() == 0);
-	text = program_text(path);
-	WANT(!strncmp(text, "of another\n", 11));
-	free(text);
-	WANT(dump_runs(arg, "--runtime-generated") == 2);
-	return 0;
-}
-
-DUMP_TEST("core dump: what another process has written to the file of errors stays", appended)
-
-/* A first nrt_init that fails writes the support bundle, with the environment, as errors. */
-static int confidential(void *arg)
-{
-	char path[PATH_MAX], *text;
-	nrt_model_t *m = NULL;
-	struct stat st;
-
-	setenv("NEURON_RT_SECRET", "told to nobody", 1);
-	WANT(find_file(arg, path, sizeof(path)) == 0);
-	lib.nrt_close();
-	setenv("NEURON_RT_NUM_CORES", "nonsense", 1);
-	WANT_STATUS(init(), NRT_INVALID);
-	unsetenv("NEURON_RT_NUM_CORES");
-	WANT_STATUS(init(), 0);
-	umask(0);
-	WANT_STATUS(lib.nrt_load("\177NEFF", 6, 0, -1, &m), GARBAGE_STATUS);
-	WANT(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
-	text = program_text(path);
-	WANT(strstr(text, " Model: ") && !strstr(text, "nrt_infodump") &&
-		!strstr(text, "told to nobody"));
-	free(text);
-	WANT(said(arg, "NEURON_RT_SECRET=told to nobody"));
-	return 0;
-}
-
-DUMP_TEST("core dump: the file of errors has nothing of the environment, and is its owner's alone",
-	confidential)
-
-static int locked(void *arg)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	WANT(find_file(arg, path, sizeof(path)) == 0);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	WANT(fd >= 0 && flock(fd, LOCK_EX) == 0);
-	WANT(fail_to_load() == 0);
-	WANT(said(arg, "Resource temporarily unavailable"));
-	WANT(dump_runs(arg, "--runtime-generated") == 1);
-	return close(fd);
-}
-
-DUMP_TEST("core dump: the file of errors is written under a lock, which is not waited for without "
-	  "end",
-	locked)
-
-static int planted(void *arg)
-{
-	char path[PATH_MAX];
-
-	WANT(find_file(arg, path, sizeof(path)) == 0);
-	WANT(mkfifo(path, 0600) == 0);
-	WANT(fail_to_load() == 0);
-	WANT(said(arg, "Cannot write"));
-	WANT(unlink(path) == 0 && symlink("/etc/passwd", path) == 0);
-	WANT_STATUS(lib.nrt_load(NULL, 1, 0, -1, NULL), NRT_INVALID);
-	WANT(said(arg, "Too many levels of symbolic links"));
-	WANT(dump_runs(arg, "--runtime-generated") == 1);
-	return 0;
-}
-
-DUMP_TEST("core dump: a FIFO or a link in the place of the file of errors is neither written nor "
-	  "handed out",
-	planted)
-
-static int nowhere(void *arg)
-{
-	struct scratch_path out = dump_place(arg, "plain/dumps"), plain = dump_place(arg, "plain");
-	int fd = open(plain.s, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	struct scratch_path log = dump_place(arg, "log");
-	char *text;
-
-	WANT(fd >= 0);
-	close(fd);
-	WANT(dump_begin(arg, out.s, "ERROR") == 0);
-	WANT(fail_to_load() == 0);
-	text = program_text(log.s);
-	WANT(strstr(text, "Cannot write ") && strstr(text, "Not a directory"));
-	WANT(strstr(text, "Unable to find file: ") && strstr(text, "/plain/dumps/"));
-	free(text);
-	WANT(dump_runs(arg, "") == 2 && dump_runs(arg, "--runtime-generated") == 0);
-	return 0;
-}
-
-DUMP_TEST("core dump: a directory that cannot be made: the cores are dumped, the file is said to "
-	  "be missing",
-	nowhere)
-
-/* What is said goes through a pipe, for it could not grow either. */
-static int limited(void *arg)
-{
-	struct scratch_path dir = dump_place(arg, "dumps");
-	const struct rlimit none = {0, RLIM_INFINITY};
-	char text[8192] = "";
-	int ends[2];
-
-	WANT(dump_begin(arg, dir.s, "ERROR") == 0);
-	WANT(pipe2(ends, O_CLOEXEC) == 0 && dup2(ends[1], 2) == 2);
-	WANT(setrlimit(RLIMIT_FSIZE, &none) == 0);
-	WANT(fail_to_load() == 0);
-	WANT(read(ends[0], text, sizeof(text) - 1) > 0);
-	WANT(strstr(text, "Cannot write ") && strstr(text, "File too large"));
-	return 0;
-}
-
-DUMP_TEST("core dump: a limit on the size of files does not end the program", limited)
+DUMP_TEST(
+	"core dump: of a program that is killed meanwhile log and file have the errors, also those "
+	"that were held",
+	killed_meanwhile)
 
 /* ---- programs ----------------------------------------------------------------------------- */
 
+/* By the library that is linked here: no call gets so far in the child, but one that a handler interrupted and forked
+ * in goes on there. */
 static int forked(void *arg)
 {
-	struct scratch_path dir = dump_place(arg, "dumps");
-	nrt_model_t *m = NULL;
+	const struct core_dump_of what = {.location = "a_call", .code = NRT_FAILURE};
+	struct scratch_path out = dump_place(arg, "out"), dir = dump_place(arg, "dumps");
+	struct program_path helper = program_path("tests/fake_dump");
 	int status = 0;
 	pid_t pid;
 
-	WANT(dump_begin(arg, dir.s, "ERROR") == 0);
+	WANT(enter_linked(arg, "ERROR") == 0 && chdir(((struct place *)arg)->scratch.dir) == 0);
+	WANT(symlink(helper.s, "neuron-dump") == 0);
+	setenv("FAKE_DUMP_OUT", out.s, 1);
+	setenv(LOCAL, dir.s, 1);
+	WANT_STATUS(init(), 0);
 	pid = fork();
-	if (pid == 0)
-		_exit(lib.nrt_load("\177NEFF", 6, 0, -1, &m) == NRT_FAILURE ? 0 : 1);
+	if (pid == 0) {
+		core_dump(&what);
+		_exit(0);
+	}
 	WANT(waitpid(pid, &status, 0) == pid && status == 0);
-	WANT(dump_runs(arg, "") == 0);
+	WANT(dump_runs(arg, "") == 0 && access(dir.s, F_OK) < 0);
+	core_dump(&what);
+	WANT(dump_runs(arg, "") == 1);
 	return 0;
 }
 

@@ -4,7 +4,9 @@
  */
 #include "runtime/trace/trace.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include "tests/shim/shim.h"
 #include "tests/unit/fake_agent.h"
@@ -18,7 +20,7 @@ static int tells(void *arg)
 	(void)arg;
 	WANT(agent_listen(&a, ANNOUNCE_REFUSE) == 0);
 	before = scratch_entries("/proc/self/fd");
-	trace_service_failed(1204);
+	WANT(trace_service_failed(1204) == 0);
 	pthread_join(a.thread, NULL);
 	close(a.peer);
 	after = scratch_entries("/proc/self/fd");
@@ -39,11 +41,11 @@ static int without_agent(void *arg)
 
 	(void)arg;
 	unsetenv(ANNOUNCE_ENV);
-	trace_service_failed(2);
+	WANT(trace_service_failed(2) == 0);
 	setenv(ANNOUNCE_ENV, "", 1);
-	trace_service_failed(2);
+	WANT(trace_service_failed(2) == 0);
 	setenv(ANNOUNCE_ENV, "@ntrace-nobody-listens-here", 1);
-	trace_service_failed(2);
+	WANT(trace_service_failed(2) == 0);
 	WANT(before == scratch_entries("/proc/self/fd"));
 	return 0;
 }
@@ -72,4 +74,75 @@ static int with_closed_standard(void *arg)
 TEST("trace failed: standard descriptors that are closed stay so", "[trace]")
 {
 	CHECK_EQ(scratch_child(with_closed_standard, NULL), 0);
+}
+
+/* Whoever listens; nobody answers. */
+static int without_descriptors(void *arg)
+{
+	struct rlimit few = {0, 0}, was;
+	struct agent a;
+
+	WANT(agent_listen(&a, ANNOUNCE_REFUSE) == 0);
+	WANT(enter_linked(arg, NULL) == 0);
+	WANT(getrlimit(RLIMIT_NOFILE, &was) == 0);
+	few.rlim_max = was.rlim_max;
+	WANT(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	WANT(trace_service_failed(2) == -EMFILE);
+	WANT(init() != NRT_SUCCESS);
+	WANT(setrlimit(RLIMIT_NOFILE, &was) == 0);
+	WANT(said(arg, "The recorder could not be told of this failure: Too many open files"));
+	return 0;
+}
+
+TEST("trace failed: without a descriptor the agent is not told, and the log says so",
+	"[trace][nrt]")
+{
+	struct place p;
+
+	REQUIRE(place_open(&p));
+	CHECK_EQ(scratch_child(without_descriptors, &p), 0);
+	place_close(&p);
+}
+
+/* All that are left, when the devices have theirs. */
+static NRT_STATUS take_all(const char *step)
+{
+	if (strcmp(step, "framework") != 0)
+		return NRT_SUCCESS;
+	while (dup(0) >= 0)
+		;
+	return errno == EMFILE ? NRT_RESOURCE : NRT_FAILURE;
+}
+
+static int runs_out(void *arg)
+{
+	struct rlimit some;
+
+	WANT(enter_linked(arg, NULL) == 0);
+	WANT(getrlimit(RLIMIT_NOFILE, &some) == 0);
+	some.rlim_cur = 1024;
+	WANT(setrlimit(RLIMIT_NOFILE, &some) == 0);
+	init_set_probe(take_all);
+	WANT_STATUS(init(), NRT_RESOURCE);
+	return 0;
+}
+
+/* The agent has a process of its own, with descriptors. */
+static int told_at_the_end(void *arg)
+{
+	struct agent a;
+
+	WANT(agent_listen(&a, ANNOUNCE_REFUSE) == 0);
+	WANT(scratch_child(runs_out, arg) == 0);
+	pthread_join(a.thread, NULL);
+	WANT(a.hello.kind == ANNOUNCE_FAILED && a.hello.flags == NRT_RESOURCE);
+	return 0;
+}
+
+TEST("trace failed: where nrt_init itself has the last descriptors the agent is told behind it",
+	"[trace][nrt][vdev]")
+{
+	if (device_lacks())
+		SKIP(device_lacks());
+	with_device(told_at_the_end, fixture_device);
 }
