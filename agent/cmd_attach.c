@@ -222,6 +222,8 @@ int cmd_attach(int argc, char **argv)
 	_cleanup_free_ char *root = NULL;
 
 	agent_parse(&argp, "ntrace attach", argc, argv, 0, &a);
+	if (!recorder_take_environment(&a.recorder))
+		return EXIT_USAGE;
 	int rc = find_all(&a);
 	if (rc == EXIT_OK)
 		rc = find_root(&a, &root);

@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/collect/probe.h"
+#include "agent/recorder.h"
 #include "runtime/base/printable.h"
 
 static const struct argp argp = {0, 0, 0,
@@ -26,9 +27,12 @@ static void print_row(const struct probe_row *r)
 int cmd_check(int argc, char **argv)
 {
 	struct probe_row rows[PROBE_MAX_ROWS];
+	struct probe_paths paths = {0};
 
 	agent_parse(&argp, "ntrace check", argc, argv, 0, NULL);
-	int n = probe_run(rows, PROBE_MAX_ROWS);
+	if (recorder_hooks_variable("check", &paths.hooks) < 0)
+		return EXIT_USAGE;
+	int n = probe_run(&paths, rows, PROBE_MAX_ROWS);
 	for (int i = 0; i < n; i++)
 		print_row(&rows[i]);
 	bool can = probe_can_record(rows, n);

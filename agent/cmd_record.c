@@ -186,6 +186,8 @@ int cmd_record(int argc, char **argv)
 	struct capture_result cap;
 
 	agent_parse(&argp, "ntrace record", argc, argv, 1, &a);
+	if (!recorder_take_environment(r))
+		return EXIT_USAGE;
 	int rc = find_command(a.command[0]);
 	if (rc < 0)
 		return command_failed(a.command[0], rc);

@@ -5,6 +5,7 @@
 #include "agent/recorder.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/collect/driver_hooks.h"
+#include "agent/collect/ioctl_hooks.h"
 #include "agent/output/report.h"
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
@@ -29,6 +31,20 @@ static uint32_t parse_count(struct argp_state *state, const char *name, const ch
 	if (errno || *end || end == text || *text == '-' || v == 0 || v > UINT32_MAX)
 		argp_error(state, "--%s: '%s' is not a number from 1 to 4294967295", name, text);
 	return (uint32_t)v;
+}
+
+static uint32_t parse_kernel_ring(struct argp_state *state, const char *text)
+{
+	uint32_t bytes = parse_count(state, "kernel-ring", text);
+	uint64_t nearest = ioctl_hooks_ring_size(bytes);
+
+	if (bytes != nearest)
+		argp_error(state,
+			"--kernel-ring: %" PRIu32
+			" is not a power of two and a multiple of the page "
+			"size; the nearest is %" PRIu64,
+			bytes, nearest);
+	return bytes;
 }
 
 static bool hooks_level_known(const char *text)
@@ -78,7 +94,7 @@ error_t recorder_parse(int key, char *arg, struct argp_state *state, struct reco
 		r->capture.hook_cost = true;
 		return 0;
 	case RECORDER_KERNEL_RING:
-		r->capture.kernel_ring_bytes = parse_count(state, "kernel-ring", arg);
+		r->capture.kernel_ring_bytes = parse_kernel_ring(state, arg);
 		return 0;
 	case RECORDER_RING:
 		r->capture.ring_capacity = parse_count(state, "ring", arg);
@@ -111,27 +127,29 @@ static char *choose_out(const struct recorder *r)
 	return NULL;
 }
 
-/* The level that the option has not named. */
-static int take_hooks(struct recorder *r)
+int recorder_hooks_variable(const char *command, const char **ret)
 {
-	const char *hooks = getenv("NTRACE_HOOKS");
+	const char *hooks = getenv(RECORDER_HOOKS_VARIABLE);
 
-	if (r->capture.hooks || !hooks)
+	if (hooks && !*hooks)
+		hooks = NULL; /* as ever with variables: not set */
+	*ret = hooks;
+	if (!hooks || hooks_level_known(hooks))
 		return 0;
-	r->capture.hooks = hooks;
-	if (hooks_level_known(hooks))
-		return 0;
-	agent_message("%s: NTRACE_HOOKS: '%s' is none of " HOOK_LEVEL_NAMES, r->name, hooks);
+	agent_message("%s: " RECORDER_HOOKS_VARIABLE ": '%s' is none of " HOOK_LEVEL_NAMES, command,
+		hooks);
 	return -EINVAL;
+}
+
+bool recorder_take_environment(struct recorder *r)
+{
+	return r->capture.hooks || recorder_hooks_variable(r->name, &r->capture.hooks) == 0;
 }
 
 int recorder_open(struct recorder *r, const char *device_root)
 {
-	int rc = take_hooks(r);
-	char *out = rc < 0 ? NULL : choose_out(r);
+	char *out = choose_out(r);
 
-	if (rc < 0)
-		return rc;
 	if (!out) {
 		agent_message("%s: out of memory", r->name);
 		return -ENOMEM;

@@ -68,6 +68,13 @@ enum {
 /* The parser of those rows, -a and --strict. */
 error_t recorder_parse(int key, char *arg, struct argp_state *state, struct recorder *r);
 
+#define RECORDER_HOOKS_VARIABLE "NTRACE_HOOKS"
+
+/* The level of hooks that the environment names; NULL: none.  0, or -EINVAL and it was said: there is no such level. */
+int recorder_hooks_variable(const char *command, const char **ret);
+/* The same for what no option has said; false: it was said, and is wrong usage. */
+bool recorder_take_environment(struct recorder *r);
+
 /* Chooses the directory: what was asked for, or the first of output, output_2, ... that holds no recording.
  * device_root: where the tree of a virtual device is, "" and NULL: /dev.  0, or -errno and it was said. */
 int recorder_open(struct recorder *r, const char *device_root);

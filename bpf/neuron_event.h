@@ -183,7 +183,7 @@ struct nev_request {
 #define NEV_CALL_LEFT \
 	NEV_C_DONE, NEV_C_LOST_RING_FULL, NEV_C_LOST_INFLIGHT_FULL, NEV_C_LOST_EXIT, NEV_C_LOST_RATE
 enum nev_counter {
-	NEV_C_ENTERED,		  /* ioctl entries on neuron files that passed the process filter */
+	NEV_C_ENTERED,		  /* driver calls that entered and passed the process filter */
 	NEV_C_DONE,		  /* records submitted */
 	NEV_C_LOST_RING_FULL,	  /* bpf_ringbuf_reserve failed */
 	NEV_C_LOST_INFLIGHT_FULL, /* `inflight` has no room for one more thread */

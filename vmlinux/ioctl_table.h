@@ -44,6 +44,10 @@ enum ioctl_flags {
 	IOCTL_F_NESTED = 4,	  /* the argument holds user pointers */
 	IOCTL_F_COPY = 8,	  /* moves bytes; has a SIZE field */
 	IOCTL_F_REFUSED = 16,	  /* defined, and refused by each driver that was read */
+	/* Can return a -1 that is no errno, as those that copy can: that of waiting for the DMA path in vain (for
+	 * the driver's own -1 before 2.30 this is read from the calls that each makes), or, NOTIFICATIONS_QUEUE_INFO,
+	 * always. */
+	IOCTL_F_HANDS_ON = 32,
 };
 
 struct ioctl_row {

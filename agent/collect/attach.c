@@ -262,7 +262,10 @@ static int without_control(
 	const struct attach_target *t, const struct maps *m, char *why, size_t size)
 {
 	if (!m->libnrt.ino)
-		return say(why, size, t->pid, -ENODEV, "has no Neuron runtime (libnrt) loaded");
+		return say(why, size, t->pid, -ENODEV,
+			"has no Neuron runtime (libnrt) loaded, which attach needs; `ntrace record "
+			"-a -- sleep 60` "
+			"records the driver calls of all processes for a minute");
 	if (has_our_name(t->pid, m) == 1)
 		return say(why, size, t->pid, -EAGAIN,
 			"has not initialised its Neuron runtime yet: attach after its nrt_init, or "

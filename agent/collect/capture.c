@@ -163,6 +163,27 @@ int capture_follow_devices(struct capture *c)
 	return 0;
 }
 
+/* The hooks that are on a driver that has come. */
+static int put_hooks(struct capture *c)
+{
+	const struct rec_hooks head = {.generation = ioctl_hooks_generation(c->hooks)};
+	const char *const *names = ioctl_hooks_names(c->hooks);
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return -ENOMEM;
+	while (*names) {
+		fwrite(*names, strlen(*names) + 1, 1, f);
+		names++;
+	}
+	if (fclose(f) != 0)
+		return -ENOMEM;
+	return rec_writer_frame(
+		c->rec, REC_HOOKS, REC_SOURCE_RECORDER, &head, sizeof(head), text, size);
+}
+
 /* The driver has come or gone. */
 static int put_module(struct capture *c)
 {
@@ -174,6 +195,7 @@ static int put_module(struct capture *c)
 		.inside_unseen_ns = ioctl_hooks_unseen(c->hooks).inside_ns};
 	struct rec_module_step rows[MODULES_STEPS];
 	size_t n = 0;
+	int rc;
 
 	memcpy(head.version, m->version, strnlen(m->version, sizeof(head.version)));
 	memcpy(head.srcversion, m->srcversion, strnlen(m->srcversion, sizeof(head.srcversion)));
@@ -183,8 +205,9 @@ static int put_module(struct capture *c)
 		memcpy(rows[n].step, step->step, strnlen(step->step, sizeof(rows[n].step)));
 		memcpy(rows[n].result, step->result, strnlen(step->result, sizeof(rows[n].result)));
 	}
-	return rec_writer_frame(c->rec, REC_MODULE, REC_SOURCE_RECORDER, &head, sizeof(head), rows,
+	rc = rec_writer_frame(c->rec, REC_MODULE, REC_SOURCE_RECORDER, &head, sizeof(head), rows,
 		n * sizeof(*rows));
+	return rc < 0 || !m->present ? rc : put_hooks(c);
 }
 
 static int drain(struct capture *c)

@@ -255,7 +255,8 @@ static int check_reached(const struct driver_hooks *h, char *why, size_t why_siz
 	if (!h->module.present)
 		snprintf(why, why_size,
 			"hooks of level %s sit inside of the neuron driver, and "
-			"module " DRIVER_MODULE " is not loaded",
+			"module " DRIVER_MODULE " is not loaded; level auto waits for it, and sees "
+			"virtual devices as well",
 			level_names[h->force]);
 	else
 		snprintf(why, why_size, "hooks of level %s are not possible with driver %s: %s%s%s",

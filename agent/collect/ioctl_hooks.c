@@ -47,7 +47,7 @@ __attribute__((format(printf, 3, 4))) static void explain(
 /* ---- opening ------------------------------------------------------------------------------ */
 
 /* The ring sizes the kernel takes are powers of two from a page on; 1 GiB is our own limit. */
-static uint64_t nearest_ring_size(uint64_t bytes)
+uint64_t ioctl_hooks_ring_size(uint64_t bytes)
 {
 	uint64_t below = (uint64_t)sysconf(_SC_PAGESIZE);
 
@@ -60,7 +60,7 @@ static uint64_t nearest_ring_size(uint64_t bytes)
 
 static int check_options(const struct ioctl_hooks_options *o, char *why, size_t why_size)
 {
-	uint64_t legal = nearest_ring_size(o->ring_bytes);
+	uint64_t legal = ioctl_hooks_ring_size(o->ring_bytes);
 
 	if (o->ring_bytes && o->ring_bytes != legal) {
 		explain(why, why_size,

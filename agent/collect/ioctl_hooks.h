@@ -36,6 +36,9 @@ struct ioctl_hooks_options {
 	const char *sys;   /* where the driver's module is looked for; NULL: /sys */
 };
 
+/* The possible size of the ring that is nearest to this one: itself, when it is one. */
+uint64_t ioctl_hooks_ring_size(uint64_t bytes);
+
 /* Loads and attaches.  0; -EPERM, -ENOENT (no BTF; level not to be had), -EINVAL (ring size, no such
  * level), other -errno.  why: a line for the user, at most why_size bytes. */
 int ioctl_hooks_open(const struct ioctl_hooks_options *options, struct ioctl_hooks **ret, char *why,

@@ -26,6 +26,7 @@
 #include "bpf/ioctl.skel.h"
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
+#include "runtime/record/blind_hooks.h"
 
 #define MAX_DEVICES 64 /* neuron0 to neuron63 */
 
@@ -38,6 +39,7 @@ struct probe {
 	struct ioctl_bpf *skel; /* loaded, or NULL */
 	int tracefs;		/* or -1 */
 	const char *root;	/* of the virtual device that a command here would use, or NULL */
+	const char *level;	/* of hooks that is asked for, or NULL */
 	struct host host, seen; /* the machine, and as such a command sees it */
 	bool has_btf;
 	bool sees_ioctls; /* by hooks inside of the driver */
@@ -339,8 +341,12 @@ static const struct probe_step steps[] = {
 		"ioctls are not seen (CONFIG_FTRACE_SYSCALLS)"},
 	{"process hooks", ALWAYS, try_sched, "children of the command cannot be followed"},
 	{"FUSE", NEVER, try_fuse, "no virtual device: ntrace-vdev cannot run"},
-	{"neuron devices", NEVER, try_devices, "only a virtual device can be recorded"},
-	{"neuron driver", NEVER, try_driver, "only a virtual device can be recorded"},
+	{"neuron devices", NEVER, try_devices,
+		"until there is one, which a recording waits for, only a virtual device can be "
+		"recorded"},
+	{"neuron driver", NEVER, try_driver,
+		"until it is loaded, which a recording waits for, only a virtual device can be "
+		"recorded"},
 	{"instance", NEVER, try_instance, "recordings have another name"},
 	{"node name", NEVER, try_node, "recordings have another name"},
 };
@@ -367,40 +373,68 @@ static void say_family(struct probe_row *row, const struct rec_ladder_step *ladd
 		used ? " (" : "", others, used ? ")" : "");
 }
 
+/* One that the driver has no need of is not missing. */
+static void try_family(struct probe_row *row, const struct driver_hooks *h, const char *family)
+{
+	const char *since = blind_family_since(family, driver_hooks_module(h)->version);
+	enum hook_level level = driver_hooks_level(h, family);
+
+	*row = (struct probe_row){.consequence = blind_family_without(family)};
+	say_family(row, driver_hooks_ladder(h), family, hook_level_name(level));
+	if (since && level == HOOK_LEVELS)
+		say(row, PROBE_OK, "not needed: drivers do that from %s on", since);
+}
+
+static void say_level(
+	const struct probe *p, struct probe_row *row, enum probe_state state, const char *detail)
+{
+	*row = (struct probe_row){.name = "level of hooks",
+		.required = true,
+		.consequence = "hooks of no other level than NTRACE_HOOKS says are put on"};
+	if (state == PROBE_OK)
+		say(row, state, "%s (NTRACE_HOOKS)", p->level);
+	else
+		say(row, state, "%s", detail);
+}
+
 static int try_driver_hooks(struct probe *p, struct probe_row *rows, int max)
 {
+	bool any = !p->level || strcmp(p->level, "auto") == 0;
 	struct driver_hooks *h;
-	char why[160];
+	char why[256];
 	int n = 0;
 
 	if (!p->skel || max < 1)
 		return 0;
 	const struct driver_hooks_options o = {
-		.all_processes = true, .shared = p->skel->obj, .sys = p->sys};
+		.all_processes = true, .shared = p->skel->obj, .sys = p->sys, .force = p->level};
 
-	if (driver_hooks_open(&o, &h, why, sizeof(why)) < 0)
-		return 0;
+	if (driver_hooks_open(&o, &h, why, sizeof(why)) < 0) {
+		if (!any)
+			say_level(p, &rows[n++], PROBE_MISSING, why);
+		return n;
+	}
+	if (!any)
+		say_level(p, &rows[n++], PROBE_OK, NULL);
 	for (unsigned f = 0; n < max && driver_hooks_module(h)->present; f++) {
 		const char *family = driver_hooks_family(h, f);
 
 		if (!family)
 			break;
-		rows[n] = (struct probe_row){
-			.consequence = "the summary's BLIND says what is not seen"};
-		say_family(&rows[n++], driver_hooks_ladder(h), family,
-			hook_level_name(driver_hooks_level(h, family)));
+		try_family(&rows[n++], h, family);
 	}
 	p->sees_ioctls = driver_hooks_level(h, "ioctl") < HOOK_LEVEL_SYSCALL;
 	driver_hooks_close(h);
 	return n;
 }
 
-int probe_run_at(const struct probe_paths *paths, struct probe_row *rows, int max)
+int probe_run(const struct probe_paths *paths, struct probe_row *rows, int max)
 {
 	struct probe p = {
 		.sys = paths->sys ? paths->sys : "/sys",
 		.dev = paths->dev ? paths->dev : "/dev",
 		.tracefs = -1,
+		.level = paths->hooks,
 	};
 	const char *root = getenv(ENV_DEVICE_ROOT);
 	int n = 0, tried;
@@ -424,11 +458,6 @@ int probe_run_at(const struct probe_paths *paths, struct probe_row *rows, int ma
 	ioctl_bpf__destroy(p.skel);
 	cleanup_close(&p.tracefs);
 	return n;
-}
-
-int probe_run(struct probe_row *rows, int max)
-{
-	return probe_run_at(&(struct probe_paths){0}, rows, max);
 }
 
 const char *probe_state_name(enum probe_state state)

@@ -20,7 +20,7 @@ struct probe_row {
 	char name[32]; /* e.g. "kernel BTF" */
 	enum probe_state state;
 	bool required;		 /* `ntrace record` cannot work without it */
-	char detail[160];	 /* what was found, or why not; one line */
+	char detail[256];	 /* what was found, or why not; one line */
 	const char *consequence; /* what follows when the state is not OK */
 };
 
@@ -30,11 +30,11 @@ struct probe_row {
 struct probe_paths {
 	const char *sys;
 	const char *dev;
+	const char *hooks; /* level of hooks that is asked for, as driver_hooks_options.force */
 };
 
 /* Fills at most max rows, in the order in which a person wants to read them; returns how many. */
-int probe_run(struct probe_row *rows, int max);
-int probe_run_at(const struct probe_paths *paths, struct probe_row *rows, int max);
+int probe_run(const struct probe_paths *paths, struct probe_row *rows, int max);
 
 /* "ok", "missing", "denied". */
 const char *probe_state_name(enum probe_state state);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agent/output/json_out.h"
+#include "agent/output/rec_print_hooks.h"
 #include "agent/output/report.h"
 #include "agent/output/state.h"
 #include "runtime/base/status_name.h"
@@ -35,6 +36,7 @@ static const char *const type_names[SUMMARY_TYPES] = {
 	[REC_MODULE] = "module",
 	[REC_HOOK_COST] = "hook_cost",
 	[REC_FAILURE] = "failure",
+	[REC_HOOKS] = "hooks",
 };
 
 #define MAX_TEXT 65536u /* bytes of a text that are shown */
@@ -61,6 +63,19 @@ static void seconds(FILE *f, const struct rec_summary *s, uint64_t boot_ns)
 		ns % 1000000000u);
 }
 
+/* The driver has come or gone. */
+static void print_driver(FILE *f, const struct rec_summary *s, const struct module_change *c)
+{
+	fprintf(f, "driver      ");
+	if (c->loaded)
+		plain(f, c->version[0] ? c->version : "of unknown version", sizeof(c->version));
+	fprintf(f, "%s generation %" PRIu32 ", %s at ", c->loaded ? "," : "of", c->generation,
+		c->loaded ? "loaded" : "unloaded");
+	seconds(f, s, c->boot_ns);
+	fprintf(f, " s\n");
+	rec_print_hooks(f, c->ladder, c->hooks);
+}
+
 static void print_header(FILE *f, const struct rec_summary *s)
 {
 	const char *key, *text;
@@ -77,20 +92,9 @@ static void print_header(FILE *f, const struct rec_summary *s)
 	}
 	if (s->header.info.is_virtual)
 		fprintf(f, "device      VIRTUAL (ntrace-vdev), not a Neuron device\n");
-	for (const char *const *h = s->header.info.hooks; h && *h; h++) {
-		fprintf(f, "hook        ");
-		plain(f, *h, 200);
-		fputc('\n', f);
-	}
-	for (const struct rec_ladder_step *l = s->header.info.ladder; l && l->family; l++) {
-		fprintf(f, "ladder      ");
-		plain(f, l->family, 60);
-		fprintf(f, ": ");
-		plain(f, l->step, 60);
-		fputc(' ', f);
-		plain(f, l->result, 60);
-		fputc('\n', f);
-	}
+	rec_print_hooks(f, s->header.info.ladder, s->header.info.hooks);
+	for (size_t i = 0; i < s->modules.count; i++)
+		print_driver(f, s, &s->modules.changes[i]);
 }
 
 /* What an inspect session said of itself, but for what is not known. */
@@ -277,23 +281,6 @@ static void key_string(struct json_out *j, const char *key, const char *text, si
 	jout_string(j, text, strnlen(text, max));
 }
 
-/* Left out when the recording does not say. */
-static void json_ladder(struct json_out *j, const struct rec_ladder_step *l)
-{
-	if (!l)
-		return;
-	jout_key(j, "ladder");
-	jout_begin(j, '[');
-	for (; l->family; l++) {
-		jout_begin(j, '{');
-		key_string(j, "family", l->family, MAX_TEXT);
-		key_string(j, "step", l->step, MAX_TEXT);
-		key_string(j, "result", l->result, MAX_TEXT);
-		jout_end(j, '}');
-	}
-	jout_end(j, ']');
-}
-
 static void json_off(struct json_out *j, const struct rec_session_off *off)
 {
 	jout_key(j, "off");
@@ -334,6 +321,29 @@ static void json_session(struct json_out *j, const struct rec_session *own)
 	jout_end(j, '}');
 }
 
+/* Left out where the driver neither came nor went. */
+static void json_drivers(struct json_out *j, const struct rec_summary *s)
+{
+	if (!s->modules.count)
+		return;
+	jout_key(j, "drivers");
+	jout_begin(j, '[');
+	for (size_t i = 0; i < s->modules.count; i++) {
+		const struct module_change *c = &s->modules.changes[i];
+
+		jout_begin(j, '{');
+		jout_key_unsigned(j, "time_ns", epoch(s, c->boot_ns));
+		jout_key_bool(j, "loaded", c->loaded);
+		jout_key_unsigned(j, "generation", c->generation);
+		if (c->version[0])
+			key_string(j, "version", c->version, sizeof(c->version));
+		if (c->loaded)
+			rec_json_hooks(j, c->ladder, c->hooks);
+		jout_end(j, '}');
+	}
+	jout_end(j, ']');
+}
+
 static void json_header(struct json_out *j, const struct rec_summary *s)
 {
 	const char *key, *text;
@@ -343,12 +353,8 @@ static void json_header(struct json_out *j, const struct rec_summary *s)
 		if (text)
 			key_string(j, key, text, MAX_TEXT);
 	jout_key_bool(j, "is_virtual", s->header.info.is_virtual);
-	jout_key(j, "hooks");
-	jout_begin(j, '[');
-	for (const char *const *h = s->header.info.hooks; h && *h; h++)
-		jout_string(j, *h, strlen(*h));
-	jout_end(j, ']');
-	json_ladder(j, s->header.info.ladder);
+	rec_json_hooks(j, s->header.info.ladder, s->header.info.hooks);
+	json_drivers(j, s);
 	json_session(j, s->header.info.session);
 	if (s->clock.boot_after)
 		jout_key_unsigned(j, "start_ns", epoch(s, s->clock.boot_before));

@@ -119,6 +119,16 @@ static void print_coverage(FILE *f, const struct merge_result *m)
 		row(m, REC_C_RUNTIME_EMITTED) - row(m, REC_C_RUNTIME_FILTERED));
 }
 
+void report_nothing_lost(FILE *f, uint64_t uncounted)
+{
+	fprintf(f, "nothing");
+	if (uncounted)
+		fprintf(f,
+			" that is counted (how often this kernel skipped %" PRIu64
+			" of the hooks is not)",
+			uncounted);
+}
+
 static void print_losses(FILE *f, const struct merge_result *m)
 {
 	const struct trace_state state = state_of_merge(m);
@@ -140,7 +150,8 @@ static void print_losses(FILE *f, const struct merge_result *m)
 	}
 	state_damage(&m->damage, damage);
 	fprintf(f, "%s%s", *damage ? sep : "", damage);
-	fprintf(f, "%s", *sep || *damage ? "" : "nothing");
+	if (!*sep && !*damage)
+		report_nothing_lost(f, row(m, REC_C_KERNEL_UNCOUNTED));
 	print_coverage(f, m);
 	if (m->is_cut)
 		fprintf(f, "cut: %" PRIu64 " of %" PRIu64 " records left out\n",

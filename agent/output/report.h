@@ -28,6 +28,8 @@ uint64_t report_missing(const struct merge_result *m);
 
 /* What would have kept a loss from happening, in a session or for a recorder; NULL: nothing that one could set. */
 const char *report_remedy(uint32_t id, bool session);
+/* "nothing", with what is not known of it: the kernel does not count what it skipped of so many hooks. */
+void report_nothing_lost(FILE *f, uint64_t uncounted);
 
 /* Why a recording, of a session or a recorder, is not complete, from its REC_END or, without one, from zeros. */
 const char *report_end(const struct rec_end *end, bool session);

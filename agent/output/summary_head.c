@@ -120,6 +120,16 @@ static void print_unknown(FILE *f, const struct summary *s)
 	}
 }
 
+/* Hooks of which the kernel does not count what it skipped. */
+static uint64_t uncounted(const struct summary *s)
+{
+	for (size_t i = 0; i < s->noted_count; i++)
+		if (rec_counter_find(s->noted[i].stage, s->noted[i].counter) ==
+			REC_C_KERNEL_UNCOUNTED)
+			return s->noted[i].value;
+	return 0;
+}
+
 static void print_losses(FILE *f, const struct summary *s)
 {
 	struct rec_damage d = summary_damage(s);
@@ -141,7 +151,7 @@ static void print_losses(FILE *f, const struct summary *s)
 	print_rows(f, s->lost, s->lost_count, sessions_alone(s));
 	fprintf(f, "%s%s", s->lost_count && *damage ? ", " : "", damage);
 	if (!s->lost_count && !*damage && (s->without_info < s->process_count || !s->process_count))
-		fprintf(f, "nothing");
+		report_nothing_lost(f, uncounted(s));
 	fputc('\n', f);
 }
 

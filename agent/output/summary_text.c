@@ -7,6 +7,8 @@
 
 #include "agent/output/summary_text.h"
 #include "runtime/base/printable.h"
+#include "runtime/record/blind.h"
+#include "vmlinux/dma_kinds.h"
 
 static void cell(FILE *f, uint64_t ns)
 {
@@ -181,6 +183,21 @@ static void head(FILE *f, const char *title, bool *begun)
 		"p99", "max");
 }
 
+/* Spans that have no end because nobody could see it. */
+static const char *why_open(const struct summary *s, const struct summary_name *n)
+{
+	const char *doorbell = dma_kind_row(NEV_DMA_DOORBELL)->hint;
+	size_t i = 0;
+
+	if (n->kind == EVENT_DMA && n->len == strlen(doorbell) &&
+		!memcmp(n->name, doorbell, n->len))
+		while (i < s->blind_count && !strstr(s->blind[i], BLIND_NO_COMPLETIONS))
+			i++;
+	else
+		i = s->blind_count;
+	return i < s->blind_count ? " (completions were not hooked, see blind)" : "";
+}
+
 static void print_names(FILE *f, const struct summary *s, enum event_kind kind, const char *title)
 {
 	bool begun = false;
@@ -197,7 +214,8 @@ static void print_names(FILE *f, const struct summary *s, enum event_kind kind, 
 		stat_cells(f, &n->durations);
 		errors(f, n);
 		if (summary_open_count(&n->events))
-			fprintf(f, "  %" PRIu64 " open", summary_open_count(&n->events));
+			fprintf(f, "  %" PRIu64 " open%s", summary_open_count(&n->events),
+				why_open(s, n));
 		fputc('\n', f);
 	}
 }
@@ -211,7 +229,7 @@ static void print_not_written(FILE *f, const struct summary *s)
 		n += s->processes[i].no_driver_calls;
 	if (n == 0)
 		return;
-	fprintf(f, "\nioctls: not written");
+	fprintf(f, "\ndriver calls: not written");
 	if (n < s->process_count)
 		fprintf(f, " of %zu processes", n);
 	fprintf(f,
@@ -333,7 +351,7 @@ void summary_print_text(FILE *f, const struct summary *s)
 	print_units(f, s);
 	print_names(f, s, EVENT_UNIT, "in the units (by the core's clock)");
 	print_names(f, s, EVENT_HOST, "calls (nested: totals overlap)");
-	print_names(f, s, EVENT_DRIVER, "ioctls");
+	print_names(f, s, EVENT_DRIVER, "driver calls");
 	print_names(f, s, EVENT_DMA, "DMA by the driver");
 	print_not_written(f, s);
 	print_copies(f, s);

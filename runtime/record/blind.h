@@ -21,6 +21,9 @@ uint32_t blind_lines(
 /* How the line begins that says: there are device profiles, and nobody asked for them. */
 #define BLIND_NOT_ASKED "inside of device runs: --device was not given"
 
+/* What a line has in it when the ends of doorbells are not seen. */
+#define BLIND_NO_COMPLETIONS "completions and timeouts of its copies"
+
 /* Why the inside of device runs is not known. */
 enum blind_why {
 	BLIND_NO_PROFILE, /* none was taken */

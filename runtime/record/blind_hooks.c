@@ -21,9 +21,10 @@ enum kind { CALL, DMA, KINDS };
 static const struct {
 	const char *name;
 	enum kind kind;
-	const char *since, *unseen, *untold;
+	const char *since, *unseen, *untold, *without;
 } families[] = {
-#define FAMILY(name, kind, since, unseen, untold) {name, kind, since, unseen, untold},
+#define FAMILY(name, kind, since, unseen, untold) \
+	{name, kind, since, unseen, untold, "not seen: " unseen},
 #include "runtime/record/hook_families.def"
 #undef FAMILY
 };
@@ -35,6 +36,12 @@ static const struct {
 enum {
 #define FAMILY(name, kind, since, unseen, untold) +((kind) == DMA) * (sizeof(unseen) + 1)
 	DMA_UNSEEN = 0
+#include "runtime/record/hook_families.def"
+#undef FAMILY
+};
+enum {
+#define FAMILY(name, kind, since, unseen, untold) +sizeof(unseen) + 1
+	ALL_UNSEEN = 0
 #include "runtime/record/hook_families.def"
 #undef FAMILY
 };
@@ -86,10 +93,14 @@ static bool is_told_by_tracepoints(const struct driver *d, const char *family)
 	return false;
 }
 
+static bool is_needed(size_t f, const char *version)
+{
+	return !(families[f].since && driver_is_before(version, families[f].since));
+}
+
 static bool is_missed(const struct driver *d, size_t f, char why[WHY])
 {
-	return !is_hooked(d, families[f].name, why) &&
-	       !(families[f].since && driver_is_before(d->version, families[f].since));
+	return !is_hooked(d, families[f].name, why) && is_needed(f, d->version);
 }
 
 /* ---- drivers -------------------------------------------------------------------------------- */
@@ -217,14 +228,33 @@ static bool is_untold(const struct drivers *d, size_t f)
 	return false;
 }
 
-/* Is there a family that nothing stands in for while the unused driver is let go? */
-static bool is_let_go(const struct drivers *d)
+/* Is nobody there to stand in for a family while an unused driver is let go? */
+static bool is_let_go(const struct drivers *d, const char *family)
 {
 	for (size_t i = 0; i < d->count; i++)
 		for (const struct rec_ladder_step *s = d->list[i].ladder; s->family; s++)
-			if (!strcmp(s->step, "idle"))
+			if (!strcmp(s->step, "idle") && !strcmp(s->family, family))
 				return true;
 	return false;
+}
+
+static void say_let_go(const struct drivers *d, add_fn *add, void *ctx)
+{
+	static const char begin[] = "from when somebody opens a device that nobody had open until "
+				    "hooks are back on the driver: ";
+	char line[BLIND_BYTES];
+	const char *sep = begin;
+	size_t n = 0;
+
+	static_assert(ALL_UNSEEN + sizeof(begin) < BLIND_BYTES, "a line is cut");
+	for (size_t f = 0; f < FAMILIES; f++) {
+		if (!is_let_go(d, families[f].name))
+			continue;
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s", sep, families[f].unseen);
+		sep = ", ";
+	}
+	if (n)
+		add(ctx, line);
 }
 
 /* Rounded up: it is what was at most. */
@@ -270,13 +300,35 @@ void blind_hooks(const struct session *l, add_fn *add, void *ctx)
 		if (is_untold(&d, f))
 			add(ctx, families[f].untold);
 	blind_meanwhile(l, add, ctx);
-	if (is_let_go(&d))
-		add(ctx, "what families of step `idle` (ntrace rec info) do when an unused driver "
-			 "is used "
-			 "again, until hooks are back on it");
+	say_let_go(&d, add, ctx);
 	for (size_t i = 0; i < d.count; i++)
 		for (unsigned kind = 0; kind < KINDS; kind++)
 			say_missed(&d.list[i], (enum kind)kind, d.count > 1, add, ctx);
 	if (d.more)
 		add(ctx, "what the hooks of still other drivers did not reach");
+}
+
+/* ---- for `ntrace check` ---------------------------------------------------------------------- */
+
+static size_t find(const char *family)
+{
+	size_t f = 0;
+
+	while (f < FAMILIES && strcmp(families[f].name, family) != 0)
+		f++;
+	return f;
+}
+
+const char *blind_family_without(const char *family)
+{
+	size_t f = find(family);
+
+	return f < FAMILIES ? families[f].without : NULL;
+}
+
+const char *blind_family_since(const char *family, const char *version)
+{
+	size_t f = find(family);
+
+	return f < FAMILIES && !is_needed(f, version) ? families[f].since : NULL;
 }

@@ -15,4 +15,10 @@ void blind_hooks(const struct session *l, void (*add)(void *ctx, const char *lin
 /* The same for how long nobody looked at a driver that came meanwhile; nothing if none did. */
 void blind_meanwhile(const struct session *l, void (*add)(void *ctx, const char *line), void *ctx);
 
+/* "not seen: doorbells of the driver", of a family that is not hooked; NULL: there is no such family. */
+const char *blind_family_without(const char *family);
+/* The release from which on drivers do what a family watches, when this version is one before; NULL: it is not, or nobody
+ * knows. */
+const char *blind_family_since(const char *family, const char *version);
+
 #endif

@@ -15,11 +15,12 @@
  */
 #include "runtime/record/encode.h"
 
+#include "runtime/record/call_error.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/errno_name.h"
 #include "runtime/record/encode_dma.h"
 #include "runtime/record/encode_record.h"
 #include "runtime/trace/event_registry.h"
@@ -140,12 +141,12 @@ static inline uint8_t *put_text(uint8_t *p, const struct attr_key *k, const char
 	return attr_text(p, k, text, strlen(text));
 }
 
-/* The name of a -errno, or its number when it has none. */
-static uint8_t *put_errno(uint8_t *p, const struct attr_key *k, int32_t error)
+/* The name of a call's error, or its number when it has none. */
+static uint8_t *put_errno(uint8_t *p, const struct attr_key *k, int64_t error)
 {
-	const char *name = errno_name(-(int64_t)error);
+	const char *name = call_error_name(error);
 
-	return name ? put_text(p, k, name) : attr_signed(p, k, -(int64_t)error);
+	return name ? put_text(p, k, name) : attr_signed(p, k, error);
 }
 
 /* ---- runtime ------------------------------------------------------------------------------ */
@@ -370,8 +371,8 @@ static uint8_t *put_call(struct encoder *e, uint8_t *p, const struct item *i,
 		p = put_arguments(e, p, i);
 	if (i->kind == ITEM_STOP) {
 		p = attr_signed(p, &e->keys[KEY_RESULT], i->result);
-		if (item_error(i))
-			p = put_errno(p, &e->keys[KEY_ERRNO], item_error(i));
+		if (out->error)
+			p = put_errno(p, &e->keys[KEY_ERRNO], out->error);
 	}
 	if (i->late_ns)
 		p = attr_decimal(p, &e->keys[KEY_LATE], i->late_ns);

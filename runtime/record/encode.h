@@ -25,7 +25,7 @@ struct work {
 	uint64_t ioctls, ioctl_ns, errors, copies, dma_bytes, dma_ns;
 	struct interval *open; /* union of copies that later ones may still overlap; ascending */
 	uint32_t open_count, open_cap;
-	int32_t last_error;
+	int64_t last_error;
 };
 
 struct event_out {
@@ -33,6 +33,7 @@ struct event_out {
 	uint64_t id, parent;
 	const struct work *work; /* NULL: none */
 	uint64_t call;		 /* of the DMA path: id of the driver call it belongs to; 0: none */
+	int64_t error;		 /* of a driver call that ends, as call_error() has it; 0: none */
 };
 
 struct attr_key;

@@ -100,9 +100,9 @@ static uint8_t *put_where(const struct encoder *e, uint8_t *p, const struct item
 	return i->dma.dma_flags & NEV_DMA_F_KTHREAD ? put_text(e, p, KEY_THREAD, "driver") : p;
 }
 
-/* The error that an outcome says, 0: none that is known.  A driver before 2.30 says -1, which is no errno, when it
+/* A driver before 2.30 says -1, which is no errno, when it
  * has waited for a doorbell in vain; whole transfers hand that on among failures of their own. */
-static int64_t error_of(const struct encoder *e, const struct item *i)
+int64_t encode_dma_error(const struct encoder *e, const struct item *i)
 {
 	const char *driver =
 		modules_driver_at(&e->session->modules, e->session->header.info.driver, i->time);
@@ -116,7 +116,7 @@ static int64_t error_of(const struct encoder *e, const struct item *i)
 
 static uint8_t *put_result(const struct encoder *e, uint8_t *p, const struct item *i)
 {
-	int64_t error = error_of(e, i);
+	int64_t error = encode_dma_error(e, i);
 	const char *name = error > 0 ? errno_name(error) : NULL;
 
 	p = attr_signed(p, &e->dma_keys[KEY_RESULT], i->dma.outcome);

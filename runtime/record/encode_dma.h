@@ -13,6 +13,9 @@
 /* Fills encoder->dma_keys.  0 or -ENOMEM. */
 int encode_dma_init(struct encoder *e);
 
+/* The errno that the outcome of work tells, 0: none that is known. */
+int64_t encode_dma_error(const struct encoder *e, const struct item *i);
+
 /* All of a record from its head on; returns its end.  i->dma.dma_kind is one of the table. */
 uint8_t *encode_dma(const struct encoder *e, uint8_t *p, const struct item *i,
 	const struct event_out *out, struct head *h);

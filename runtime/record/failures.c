@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "runtime/base/errno_name.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/status_name.h"
+#include "runtime/record/call_error.h"
 #include "vmlinux/ioctl_table.h"
 
 /* The kernel's own codes, from ERESTARTSYS on, with which a signal has a call made again. */
@@ -30,11 +30,31 @@ void failures_note(struct process_failures *f, const struct nev_ioctl *e)
 
 	if (!is_error(e->result))
 		return;
-	to->last[to->count++ % FAILURES_ERRORS] =
-		(struct failures_error){.end_ns = e->start_ns + e->duration_ns,
-			.request = e->request,
-			.result = e->result,
-			.device = e->device};
+	to->last[to->count++ % FAILURES_ERRORS] = (struct failures_error){.start_ns = e->start_ns,
+		.end_ns = e->start_ns + e->duration_ns,
+		.tid = e->tid,
+		.request = e->request,
+		.result = e->result,
+		.device = e->device};
+}
+
+static void explain(
+	struct failures_errors *errors, uint32_t tid, uint64_t start_ns, int32_t dma_error)
+{
+	for (uint64_t i = 0; i < errors->count && i < FAILURES_ERRORS; i++) {
+		struct failures_error *e = &errors->last[i];
+
+		if (e->tid == tid && e->start_ns == start_ns)
+			e->dma_error = dma_error;
+	}
+}
+
+/* Calls are noted as they stand in the recording, and what they mean is known when all is in order of time. */
+void failures_explain(
+	struct process_failures *f, uint32_t tid, uint64_t start_ns, int32_t dma_error)
+{
+	explain(&f->errors, tid, start_ns, dma_error);
+	explain(&f->then, tid, start_ns, dma_error);
 }
 
 void failures_init(struct process_failures *f, const struct rec_failure *failure, uint64_t time_ns)
@@ -59,8 +79,9 @@ static void tell_error(
 {
 	const struct ioctl_row *row = ioctl_row_find(e->request);
 	uint64_t us = now_ns > e->end_ns ? (now_ns - e->end_ns) / 1000 : 0;
-	const char *name = errno_name(-(int64_t)e->result);
-	char request[48], error[24];
+	int64_t number = call_error(e->request, e->result, e->dma_error);
+	const char *name = call_error_name(number);
+	char request[48], error[40];
 
 	if (row)
 		snprintf(request, sizeof(request), "%s", row->name);
@@ -69,7 +90,7 @@ static void tell_error(
 	if (name)
 		snprintf(error, sizeof(error), "%s", name);
 	else
-		snprintf(error, sizeof(error), "error %" PRId64, -(int64_t)e->result);
+		snprintf(error, sizeof(error), "error %" PRId64, number);
 	snprintf(ret, size, "%s on neuron%u: %s, %" PRIu64 ".%03" PRIu64 " ms before%s", request,
 		e->device, error, us / 1000, us % 1000, what);
 }

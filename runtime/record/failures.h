@@ -18,9 +18,10 @@
 #define FAILURES_TEXTS 2u  /* at most so many of a process */
 
 struct failures_error {
-	uint64_t end_ns;
-	uint32_t request;
+	uint64_t start_ns, end_ns;
+	uint32_t tid, request;
 	int32_t result;
+	int32_t dma_error; /* of what failed in it on the DMA path; 0: nothing, or it is not known */
 	uint16_t device;
 };
 
@@ -49,6 +50,9 @@ struct failures_text {
 
 /* Notes a call that has ended, when it failed. */
 void failures_note(struct process_failures *f, const struct nev_ioctl *e);
+/* What failed on the DMA path inside of a call that was noted: an errno. */
+void failures_explain(
+	struct process_failures *f, uint32_t tid, uint64_t start_ns, int32_t dma_error);
 /* Notes a REC_FAILURE of that time. */
 void failures_init(struct process_failures *f, const struct rec_failure *failure, uint64_t time_ns);
 /* Notes that the process has announced itself: an nrt_init got so far, and where it fails it says so later. */

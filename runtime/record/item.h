@@ -10,7 +10,6 @@
 #define NTRACE_RECORD_ITEM_H
 
 #include <assert.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -114,13 +113,6 @@ struct item {
 };
 
 static_assert(sizeof(struct item) == 128, "item");
-
-/* -errno of a driver call that failed, else 0.  The driver returns what a failed copy from or to user
- * memory left over as a positive number, and no request has a positive success. */
-static inline int32_t item_error(const struct item *i)
-{
-	return i->result > 0 ? -EFAULT : i->result;
-}
 
 /* The bound of a device's host times, all ones: not known.  It stands where nothing else does: stops of
  * devices have 16 bytes of payload, instants no start. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * modules.c - reads REC_MODULE frames, whose texts are padded with zeros and may be anything.
+ * modules.c - reads REC_MODULE and REC_HOOKS frames, whose texts are padded with zeros and may be anything.
  */
 #include "runtime/record/modules.h"
 
@@ -79,6 +79,43 @@ int modules_take(struct modules *m, uint64_t time_ns, const uint8_t *payload, si
 	return 0;
 }
 
+/* The names and, in the same piece of memory, the list of them.  NULL: no memory. */
+static const char **hooks_of(const uint8_t *text, size_t size)
+{
+	size_t count = 0, n = 0;
+	const char **list;
+	char *to;
+
+	for (size_t i = 0; i < size; i++)
+		count += !text[i];
+	list = calloc(1, (count + 1) * sizeof(*list) + size + 1);
+	if (!list)
+		return NULL;
+	to = (char *)(list + count + 1);
+	for (const uint8_t *end; n < count; text = end + 1, n++) {
+		end = memchr(text, 0, size);
+		copy_text(to, (const char *)text, (size_t)(end - text));
+		size -= (size_t)(end - text) + 1;
+		list[n] = to;
+		to += end - text + 1;
+	}
+	return list;
+}
+
+int modules_take_hooks(struct modules *m, const uint8_t *payload, size_t size)
+{
+	struct module_change *c = m->count ? &m->changes[m->count - 1] : NULL;
+	struct rec_hooks head;
+
+	if (size < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, payload, sizeof(head));
+	if (!c || !c->loaded || c->generation != head.generation || c->hooks)
+		return 0;
+	c->hooks = hooks_of(payload + sizeof(head), size - sizeof(head));
+	return c->hooks ? 0 : -ENOMEM;
+}
+
 bool driver_is_before(const char *version, const char *release)
 {
 	unsigned v[2], r[2];
@@ -102,8 +139,10 @@ const char *modules_driver_at(const struct modules *m, const char *first, uint64
 
 void modules_free(struct modules *m)
 {
-	for (size_t i = 0; i < m->count; i++)
+	for (size_t i = 0; i < m->count; i++) {
 		free(m->changes[i].ladder);
+		free(m->changes[i].hooks);
+	}
 	free(m->changes);
 	*m = (struct modules){0};
 }

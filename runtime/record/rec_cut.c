@@ -284,6 +284,7 @@ static int (*const cutters[])(struct cutter *, const struct rec_frame *, const u
 	[REC_THREAD] = cut_of_pid,
 	[REC_DEVICE_PROFILE] = cut_profile,
 	[REC_MODULE] = cut_whole,
+	[REC_HOOKS] = cut_whole,
 	[REC_HOOK_COST] = cut_whole,
 	[REC_FAILURE] = cut_failure,
 	[REC_FILE] = NULL, /* it lies where the session was, and is whole */

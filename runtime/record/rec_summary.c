@@ -238,6 +238,22 @@ static int take_failure(struct summarizer *z, const struct rec_frame *f, const u
 	return rc;
 }
 
+static int bad_is_invalid(struct rec_summary *s, int rc)
+{
+	s->invalid += rc == -EBADMSG;
+	return rc == -EBADMSG ? 0 : rc;
+}
+
+static int take_module(struct summarizer *z, const struct rec_frame *f, const uint8_t *payload)
+{
+	return bad_is_invalid(z->s, modules_take(&z->s->modules, f->time_ns, payload, f->size));
+}
+
+static int take_hooks(struct summarizer *z, const struct rec_frame *f, const uint8_t *payload)
+{
+	return bad_is_invalid(z->s, modules_take_hooks(&z->s->modules, payload, f->size));
+}
+
 static int by_cost(const void *a, const void *b)
 {
 	const struct rec_hook_cost *p = a, *q = b;
@@ -319,6 +335,8 @@ static taker *const takers[SUMMARY_TYPES] = {
 	[REC_DRIVER] = take_driver,
 	[REC_HOOK_COST] = take_hook_cost,
 	[REC_FAILURE] = take_failure,
+	[REC_MODULE] = take_module,
+	[REC_HOOKS] = take_hooks,
 	[REC_RUNTIME] = take_runtime,
 	[REC_WATERMARK] = take_watermark,
 	[REC_COUNTERS] = take_counters,
@@ -487,5 +505,6 @@ void rec_summary_free(struct rec_summary *s)
 	free(s->profiles);
 	free(s->hook_cost);
 	free(s->failures);
+	modules_free(&s->modules);
 	memset(s, 0, sizeof(*s));
 }

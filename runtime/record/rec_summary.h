@@ -13,6 +13,7 @@
 
 #include "runtime/record/header.h"
 #include "runtime/record/ledger.h"
+#include "runtime/record/modules.h"
 #include "runtime/record/recording.h"
 
 #define SUMMARY_TYPES 32u
@@ -50,6 +51,7 @@ struct rec_summary {
 	uint64_t blocks;
 	uint64_t invalid; /* records that are not whole */
 	struct ledger ledger;
+	struct modules modules;	      /* the driver's comings and goings */
 	struct rec_failure *failures; /* in the order of the recording */
 	size_t failure_count, failure_cap;
 	struct rec_hook_cost

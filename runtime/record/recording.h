@@ -64,6 +64,7 @@ enum rec_type {
 	REC_MODULE = 18,	 /* struct rec_module, then rec_module_step rows (modules.h) */
 	REC_HOOK_COST = 19,	 /* struct rec_hook_cost rows; the newest frame counts */
 	REC_FAILURE = 20,	 /* struct rec_failure: the nrt_init of a process failed then */
+	REC_HOOKS = 21,		 /* generation (4), 0 (4), then names of hooks (modules.h) */
 	REC_TYPES_END,
 };
 

@@ -52,18 +52,41 @@ void refused_note(
 	r->rows[i].calls++;
 }
 
+static unsigned size_of(uint32_t request)
+{
+	return request >> 16 & 0x3fff;
+}
+
+/* Of a request whose number is known with other sizes alone. */
+static void say_unknown(uint32_t request, char *ret, size_t size)
+{
+	size_t used = (size_t)snprintf(ret, size, "0x%08x (number %u, %u bytes; known are", request,
+		request & 0xff, size_of(request));
+	unsigned last = 0;
+
+	for (size_t i = 0; i < ioctl_row_count && used < size; i++) {
+		unsigned bytes = size_of(ioctl_rows[i].cmd);
+
+		if ((ioctl_rows[i].cmd & 0xffff) != (request & 0xffff) || bytes == last)
+			continue;
+		used += (size_t)snprintf(ret + used, size - used, "%s %u", last ? "," : "", bytes);
+		last = bytes;
+	}
+	if (used < size)
+		snprintf(ret + used, size - used, ") of an unknown driver");
+}
+
 void refused_line(const struct refused_row *r, char *ret, size_t size)
 {
 	uint32_t request = r->request;
 	const struct ioctl_row *row = ioctl_row_find(request);
 	const char *error = errno_name(-r->result);
-	char who[64];
+	char who[128];
 
 	if (row)
 		snprintf(who, sizeof(who), "%s of driver %s", row->name, row->drivers);
 	else
-		snprintf(who, sizeof(who), "0x%08x (number %u, %u bytes) of an unknown driver",
-			request, request & 0xff, request >> 16 & 0x3fff);
+		say_unknown(request, who, sizeof(who));
 	snprintf(ret, size,
 		"what %s would have done: driver %s refused it with %s, %" PRIu64 " time%s", who,
 		r->driver, error ? error : "an error", r->calls, r->calls == 1 ? "" : "s");

@@ -16,7 +16,7 @@
 #include "runtime/record/modules.h"
 
 #define REFUSED_ROWS 4u
-#define REFUSED_BYTES 160u
+#define REFUSED_BYTES 224u
 
 struct refused_row {
 	uint32_t request;

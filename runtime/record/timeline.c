@@ -31,6 +31,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/record/call_error.h"
+#include "runtime/record/encode_dma.h"
 #include "runtime/trace/event_registry.h"
 #include "vmlinux/dma_kinds.h"
 
@@ -276,8 +278,7 @@ static bool is_copy(struct timeline *t, const struct item *i, uint64_t *ret_byte
 	const struct ioctl_row *row = encode_row(&t->encoder, i->request);
 
 	*ret_bytes = 0;
-	if (!row || !(row->flags & IOCTL_F_COPY) || item_error(i) ||
-		i->call_flags & NEV_F_ARG_FAULT)
+	if (!row || !(row->flags & IOCTL_F_COPY) || i->result || i->call_flags & NEV_F_ARG_FAULT)
 		return false;
 	for (unsigned n = 0; n < i->nargs && n < t->encoder.fields; n++)
 		if (row->fields[n].role == IOCTL_ROLE_SIZE)
@@ -285,9 +286,9 @@ static bool is_copy(struct timeline *t, const struct item *i, uint64_t *ret_byte
 	return true;
 }
 
-/* Adds a call to the spans below a place. */
-static int count_call(
-	struct timeline *t, struct thread_stack *s, uint32_t depth, const struct item *i)
+/* Adds a call, and its error, to the spans below a place. */
+static int count_call(struct timeline *t, struct thread_stack *s, uint32_t depth,
+	const struct item *i, int64_t error)
 {
 	uint64_t bytes;
 	bool copy;
@@ -303,9 +304,9 @@ static int count_call(
 			continue;
 		w->ioctls++;
 		w->ioctl_ns += i->time - i->start;
-		if (item_error(i)) {
+		if (error) {
 			w->errors++;
-			w->last_error = item_error(i);
+			w->last_error = error;
 		}
 		if (!copy)
 			continue;
@@ -450,8 +451,12 @@ static int at_stop(struct timeline *t, struct process *p, const struct item *i)
 	}
 	if (moved)
 		out.parent = 0;
+	if (kernel)
+		out.error = call_error(i->request, i->result, f.dma_error);
+	if (kernel && f.dma_error)
+		failures_explain(&p->failures, i->tid, f.told, f.dma_error);
 	if (rc == 0 && kernel && s)
-		rc = count_call(t, s, place, i);
+		rc = count_call(t, s, place, i, out.error);
 	settle_copies(&f.work);
 	out.id = f.id;
 	out.work = kernel || moved ? NULL : &f.work;
@@ -469,12 +474,18 @@ static int at_stop(struct timeline *t, struct process *p, const struct item *i)
 
 /* ---- the DMA path ------------------------------------------------------------------------- */
 
-/* The call that a record belongs to: its id; 0: it is not known. */
-static uint64_t call_of(const struct thread_stack *s, const struct item *i)
+/* The call that a record belongs to: its id; 0: it is not known.  It learns what failed in it. */
+static uint64_t call_of(const struct timeline *t, struct thread_stack *s, const struct item *i)
 {
-	for (uint32_t k = s && i->dma.call ? s->depth : 0; k-- > 0;)
-		if (s->frames[k].side == SIDE_KERNEL && s->frames[k].told == i->dma.call)
-			return s->frames[k].id;
+	for (uint32_t k = s && i->dma.call ? s->depth : 0; k-- > 0;) {
+		struct frame *f = &s->frames[k];
+
+		if (f->side != SIDE_KERNEL || f->told != i->dma.call)
+			continue;
+		if (i->kind != ITEM_START && encode_dma_error(&t->encoder, i) > 0)
+			f->dma_error = (int32_t)encode_dma_error(&t->encoder, i);
+		return f->id;
+	}
 	return 0;
 }
 
@@ -499,7 +510,7 @@ static int dma_start(struct timeline *t, struct process *p, const struct item *i
 	if (rc < 0)
 		return rc;
 	p->open_spans += written;
-	out.call = call_of(s, i);
+	out.call = call_of(t, s, i);
 	rc = within && s->depth < TIMELINE_MAX_DEPTH ? push(s, &f) : displace(t, &f);
 	return rc < 0 ? rc : write_event(t, p, i, &out, 1);
 }
@@ -508,7 +519,7 @@ static int dma_stop(struct timeline *t, struct process *p, const struct item *i)
 {
 	struct thread_stack *s = i->tid ? stack_of(t, i->process, i->tid, false) : NULL;
 	uint32_t place = s ? place_of(s, i->pair) : 0;
-	struct event_out out = {.phase = PHASE_STOP, .call = call_of(s, i)};
+	struct event_out out = {.phase = PHASE_STOP, .call = call_of(t, s, i)};
 	struct frame f = {0};
 	int rc = 0;
 
@@ -537,7 +548,7 @@ static int dma_instant(struct timeline *t, struct process *p, const struct item 
 	if (rc < 0)
 		return rc;
 	p->start_lost += i->kind == ITEM_LOST;
-	out.call = call_of(s, i);
+	out.call = call_of(t, s, i);
 	out.parent = s ? parent_at(t, s, s->depth) : 0;
 	return write_event(t, p, i, &out, 1);
 }

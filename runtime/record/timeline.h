@@ -31,6 +31,7 @@ struct frame {
 	uint8_t side;
 	bool complete; /* its stop is known to come */
 	bool missed;   /* a call that was counted as one whose return was not seen */
+	int32_t dma_error; /* a call: errno of the last work on the DMA path that failed in it; 0: none */
 	struct work work;
 };
 

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "runtime/record/blind.h"
+#include "runtime/record/blind_hooks.h"
 #include "tests/shim/shim.h"
 
 /* Both tables as text: the levels and objects of one, the kinds of the other. */
@@ -67,4 +69,17 @@ TEST("hook families: each has hooks, and says what its tracepoints do not tell i
 		CHECK_EQ(families[f].untold != NULL, traced);
 		CHECK_EQ(family_of(families[f].name), f); /* once */
 	}
+}
+
+TEST("hook families: what a driver does from a release on, an earlier one has no need of",
+	"[merge][driver]")
+{
+	CHECK_STR(blind_family_since("owner", "2.24.7.0"), "2.28");
+	CHECK(blind_family_since("owner", "2.28.0.0") == NULL);
+	CHECK(blind_family_since("owner", "") == NULL); /* nobody knows */
+	CHECK(blind_family_since("doorbell", "2.24.7.0") == NULL);
+	CHECK(blind_family_since("bogus", "2.24.7.0") == NULL);
+	CHECK_STR(blind_family_without("doorbell"), "not seen: doorbells of the driver");
+	CHECK_STR(blind_family_without("completion"), "not seen: " BLIND_NO_COMPLETIONS);
+	CHECK(blind_family_without("bogus") == NULL);
 }

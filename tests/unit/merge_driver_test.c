@@ -270,6 +270,75 @@ TEST("driver: -1 is a timeout only of a doorbell, and only before 2.30", "[merge
 	}
 }
 
+/* A copy whose result is -1, with what the DMA path said inside of it; kind 0: nothing was seen of it. */
+static void fx_minus_one(struct fixture *fx, uint32_t request, uint8_t kind, int32_t outcome)
+{
+	const struct fx_call c = {
+		.tid = TID, .request = request, .from = 1000, .to = 2000, .result = -1};
+	struct nev_dma d = fx_dma_of(NEV_DMA_START, kind, TID, 1100);
+
+	d.call_ns = FX_BOOT + 1000;
+	d.device = 1;
+	d.engine = 128;
+	d.queue = 0;
+	d.sequence = 1;
+	if (kind)
+		fx_dma(fx, d);
+	d.hdr.type = NEV_DMA_STOP;
+	d.hdr.time_ns += 100;
+	d.result = outcome;
+	/* As they come: calls of a drain before its records of the DMA path. */
+	fx_call(fx, &c);
+	if (kind)
+		fx_dma(fx, d);
+}
+
+TEST("driver: a -1 that a request hands on is no EPERM, but what its DMA failed of where that is "
+     "known",
+	"[merge][dma]")
+{
+	static const char untold[] = "-1 (the driver tells no reason)";
+	static const struct {
+		uint32_t request;
+		enum nev_dma_kind kind;
+		int32_t outcome;
+		const char *name;
+	} cases[] = {
+		{NEURON_IOCTL_MEM_BUF_COPY64, NEV_DMA_DOORBELL, -1, "ETIMEDOUT"},
+		{NEURON_IOCTL_MEM_BUF_COPY64, NEV_DMA_DOORBELL, -5, "EIO"},
+		{NEURON_IOCTL_MEM_BUF_COPY64, NEV_DMA_DOORBELL, 0, untold},
+		{NEURON_IOCTL_MEM_BUF_COPY64, NEV_DMA_TRANSFER, -1, untold},
+		{NEURON_IOCTL_MEM_BUF_COPY64, 0, 0, untold},
+		{NEURON_IOCTL_MEM_COPY_ASYNC_WAIT, 0, 0, untold},
+		{NEURON_IOCTL_NOTIFICATIONS_QUEUE_INFO, 0, 0, untold},
+		{NEURON_IOCTL_BAR_READ, NEV_DMA_DOORBELL, -5, "EPERM"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct rec_end end = {.wait_status = 15};
+		const struct ntrace_event_view *e = NULL;
+		char told[128];
+		struct fixture fx;
+
+		REQUIRE(fx_open(&fx));
+		fx_minus_one(&fx, cases[i].request, cases[i].kind, cases[i].outcome);
+		fx_frame(&fx, REC_END, REC_SOURCE_RECORDER, &end, sizeof(end));
+		REQUIRE(fx_merged(&fx, 0));
+		for (size_t k = 0; k < fx.trace.count; k++)
+			if (fx.trace.events[k].phase == PHASE_STOP &&
+				*event_attr(&fx.trace.events[k], "request"))
+				e = &fx.trace.events[k];
+		REQUIRE(e != NULL);
+		test_info("case %zu", i);
+		CHECK_EQ(event_attr_number(e, "result"), -1);
+		CHECK_STR(event_attr(e, "errno"), cases[i].name);
+		REQUIRE_EQ(fx.result.failure_count, 1);
+		snprintf(told, sizeof(told), " on neuron1: %s, ", cases[i].name);
+		CHECK(strstr(fx.result.failures[0].errors[0], told) != NULL);
+		fx_free(&fx);
+	}
+}
+
 TEST("driver: what a thread of the driver completes stays of its owner, without a parent",
 	"[merge][dma]")
 {

@@ -51,7 +51,7 @@ static void cleanup_machine(struct machine *m)
 
 static int probe(const struct machine *m, struct probe_row *rows)
 {
-	return probe_run_at(
+	return probe_run(
 		&(struct probe_paths){.sys = m->sys.s, .dev = m->dev.s}, rows, PROBE_MAX_ROWS);
 }
 
@@ -99,7 +99,7 @@ TEST("probe: fewer rows than there are can be asked for", "[probe]")
 
 	memset(rows, 0, sizeof(rows));
 	REQUIRE(machine_make(&m));
-	CHECK_EQ(probe_run_at(&(struct probe_paths){.sys = m.sys.s, .dev = m.dev.s}, rows, 2), 2);
+	CHECK_EQ(probe_run(&(struct probe_paths){.sys = m.sys.s, .dev = m.dev.s}, rows, 2), 2);
 	CHECK_STR(rows[0].name, "kernel");
 	CHECK_STR(rows[2].name, "");
 }
@@ -178,12 +178,89 @@ TEST("probe: as root on a kernel with BTF the hooks attach", "[probe]")
 		SKIP("root (BPF programs)");
 	if (access(BPF_KERNEL_BTF, R_OK) < 0)
 		SKIP("kernel BTF (" BPF_KERNEL_BTF ")");
-	n = probe_run(rows, PROBE_MAX_ROWS);
+	n = probe_run(&(struct probe_paths){0}, rows, PROBE_MAX_ROWS);
 	for (int i = 0; i < n; i++) {
 		test_info("row %s: %s", rows[i].name, rows[i].detail);
 		CHECK(!rows[i].required || rows[i].state == PROBE_OK);
 	}
 	CHECK(probe_can_record(rows, n));
+}
+
+TEST("probe: a family that a driver has no need of is not missing, another says what is not seen",
+	"[probe]")
+{
+	static const struct {
+		const char *version;
+		enum probe_state state;
+		const char *detail;
+	} cases[] = {
+		{"2.24.7.0", PROBE_OK, "not needed: drivers do that from 2.28 on"},
+		{"2.30.2.0", PROBE_MISSING, "none ("},
+		{"", PROBE_MISSING, "none ("}, /* nobody knows */
+	};
+
+	if (geteuid() != 0)
+		SKIP("root (BPF programs)");
+	if (access(BPF_KERNEL_BTF, R_OK) < 0)
+		SKIP("kernel BTF (" BPF_KERNEL_BTF ")");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		_cleanup_(cleanup_machine) struct machine m = {0};
+		struct probe_row rows[PROBE_MAX_ROWS];
+		const struct probe_row *row;
+		int n;
+
+		REQUIRE(machine_make(&m));
+		REQUIRE(put(&m, "sys/kernel/btf/vmlinux", ""));
+		REQUIRE(put(&m, "sys/module/neuron/version", cases[i].version));
+		n = probe(&m, rows);
+		row = row_named(rows, n, "driver hooks: owner");
+		test_info("%s: %s", cases[i].version, row->detail);
+		CHECK_EQ(row->state, cases[i].state);
+		CHECK(strncmp(row->detail, cases[i].detail, strlen(cases[i].detail)) == 0);
+		row = row_named(rows, n, "driver hooks: completion");
+		CHECK_EQ(row->state, PROBE_MISSING);
+		CHECK_STR(row->consequence, "not seen: completions and timeouts of its copies");
+		CHECK(!row->required);
+	}
+}
+
+TEST("probe: a level of hooks that is asked for must be there", "[probe]")
+{
+	static const struct {
+		const char *level, *version;
+		enum probe_state state;
+		const char *detail;
+	} cases[] = {
+		{"kprobe", NULL, PROBE_MISSING, "module neuron is not loaded; level auto waits"},
+		{"fentry", "2.24.7.0", PROBE_MISSING, "not possible with driver 2.24.7.0: no BTF"},
+		{"syscall", NULL, PROBE_OK, "syscall (NTRACE_HOOKS)"},
+		{"auto", NULL, -1, "no such row"},
+	};
+
+	if (geteuid() != 0)
+		SKIP("root (BPF programs)");
+	if (access(BPF_KERNEL_BTF, R_OK) < 0)
+		SKIP("kernel BTF (" BPF_KERNEL_BTF ")");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		_cleanup_(cleanup_machine) struct machine m = {0};
+		struct probe_row rows[PROBE_MAX_ROWS];
+		const struct probe_row *row;
+		int n;
+
+		REQUIRE(machine_make(&m));
+		REQUIRE(put(&m, "sys/kernel/btf/vmlinux", ""));
+		if (cases[i].version)
+			REQUIRE(put(&m, "sys/module/neuron/version", cases[i].version));
+		n = probe_run(
+			&(struct probe_paths){
+				.sys = m.sys.s, .dev = m.dev.s, .hooks = cases[i].level},
+			rows, PROBE_MAX_ROWS);
+		row = row_named(rows, n, "level of hooks");
+		test_info("%s: %s", cases[i].level, row->detail);
+		CHECK_EQ(row->state, cases[i].state);
+		CHECK(strstr(row->detail, cases[i].detail) != NULL);
+		CHECK_EQ(probe_can_record(rows, n), cases[i].state != PROBE_MISSING);
+	}
 }
 
 static int probe_as_nobody(void *arg)
@@ -193,7 +270,7 @@ static int probe_as_nobody(void *arg)
 
 	if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
 		return 99;
-	n = probe_run(rows, PROBE_MAX_ROWS);
+	n = probe_run(&(struct probe_paths){0}, rows, PROBE_MAX_ROWS);
 	if (probe_can_record(rows, n))
 		return 1;
 	if (!strstr(row_named(rows, n, "BPF programs")->detail, "run as root, or with CAP_"))
@@ -212,7 +289,9 @@ static int probe_with(void *arg)
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setresgid(65534, 65534, 65534) < 0 ||
 		setresuid(65534, 65534, 65534) < 0 || syscall(SYS_capset, &head, data) < 0)
 		return 99;
-	return probe_can_record(rows, probe_run(rows, PROBE_MAX_ROWS)) ? 0 : 1;
+	return probe_can_record(rows, probe_run(&(struct probe_paths){0}, rows, PROBE_MAX_ROWS))
+		       ? 0
+		       : 1;
 }
 
 /* What BPF_PRIVILEGES says. */

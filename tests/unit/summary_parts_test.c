@@ -207,7 +207,7 @@ TEST("summary: driver calls that were not written are not taken for none", "[sum
 	fx_end(&fx);
 	REQUIRE_EQ(fx_merge(&fx, "out", MERGE_KERNEL_OFF), 0);
 	REQUIRE_EQ(sum_path(&fx, &s, "out"), 0);
-	CHECK(sum_says(&s, "ioctls: not written (--kernel-events=off)"));
+	CHECK(sum_says(&s, "driver calls: not written (--kernel-events=off)"));
 	char *json = sum_print(&s, summary_print_json);
 	CHECK(json && strstr(json, "\"driver_calls\":false"));
 	free(json);

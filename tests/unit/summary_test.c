@@ -329,6 +329,38 @@ TEST("summary: the driver's DMA path is a table of its own, and no copy is count
 	fx_free(&fx);
 }
 
+/* What a driver was recorded with on whose completions no hook was (--hooks-off=completion). */
+TEST("summary: doorbells whose ends nobody saw are open for that reason, and no other is told it",
+	"[summary][dma]")
+{
+	static const char because[] = "1 open (completions were not hooked, see blind)";
+	static const char *const hooks[] = {"fentry:ncdev_ioctl", NULL};
+	static const char *const results[] = {"off", "reached"};
+
+	for (size_t i = 0; i < 2; i++) {
+		const struct rec_ladder_step ladder[] = {{"doorbell", "fentry", "reached"},
+			{"completion", "fentry", results[i]}, {0}};
+		struct rec_header_info info = {.producer = "ntrace test",
+			.instance_id = "i-0",
+			.host = "h",
+			.driver = "2.24.7.0",
+			.hooks = hooks,
+			.ladder = ladder};
+		struct fixture fx;
+		struct summary s;
+
+		REQUIRE(fx_open_bare(&fx));
+		fx_header(&fx, &info);
+		fx_clock(&fx, 100, 0);
+		fx_doorbell(&fx, NEV_DMA_START, 1, 5, 1100, 1000);
+		fx_copy(&fx, 5, 1000, 1900, 64);
+		REQUIRE_EQ(sum(&fx, &s), 0);
+		CHECK(sum_says(&s, i ? "1 open\n" : because));
+		summary_free(&s);
+		fx_free(&fx);
+	}
+}
+
 /* ---- extent and losses ---------------------------------------------------------------------- */
 
 TEST("summary: a trace without events, and one with one", "[summary]")
