@@ -272,7 +272,7 @@ $(BUILD)/gen/neuron-dump: FORCE
 $(BUILD)/obj/runtime/lifecycle/core_dump.o: $(BUILD)/gen/neuron-dump
 $(BUILD)/obj/runtime/lifecycle/core_dump.o: CPPFLAGS_ALL += -DNEURON_DUMP_PATH='"$(NEURON_DUMP)"'
 
-$(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h tests/shim/watchdog.h
+$(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h tests/shim/watchdog.h tests/shim/workers.h
 	$(call say,CXX)
 	$(Q)mkdir -p $(@D) && $(CXX) -std=c++14 -O0 -g -Wall -Wextra $(if $(CI),-Werror) $(SAN) -I. -c $< -o $@
 
@@ -317,7 +317,7 @@ $(VDEV): $(call obj,$(VDEV_SRC)) $(CORE_O)
 		$(call pkg_libs,fuse3 libprotobuf-c libzstd libxxhash jansson)
 
 # Tests link everything but the two main.c; the public ABI is tested through the shared library.
-$(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c tests/btf/check.c $(BPFHOST_SRC)) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
+$(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c tests/shim/workers.c tests/btf/check.c $(BPFHOST_SRC)) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
 		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC)))
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CXX) -o $@ $^ $(LDFLAGS_ALL) \
@@ -340,7 +340,7 @@ $(BUILD)/bpfcov/%.o: tests/shim/bpf/programs/%.c $(wildcard bpf/*.[ch] vmlinux/*
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -Itests/shim/bpf -D__bpf__ -Dconst= -D__always_inline=inline \
 		-std=gnu11 -O0 -g --coverage -w -fvisibility=hidden $(SAN) $(if $(SANITIZE),-fno-sanitize=alignment) -c $< -o $@
 
-$(BUILD)/bpfcov/unit: $(call obj,$(wildcard tests/unit/bpf_*_test.c) tests/shim/watchdog.c tests/btf/check.c $(wildcard tests/shim/bpf/*.c)) \
+$(BUILD)/bpfcov/unit: $(call obj,$(wildcard tests/unit/bpf_*_test.c) tests/shim/watchdog.c tests/shim/workers.c tests/btf/check.c $(wildcard tests/shim/bpf/*.c)) \
 		$(BPFCOV_O) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
 		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(AGENT_SRC)))
 	$(call say,LD)
