@@ -15,9 +15,11 @@ unset NTRACE_SOCKET
 
 # name   output   ordinary run: the first N, then every   command
 # An output is `tree` (a file or directory $out, the same bytes each time), `text` (standard output), `cut` (a
-# recording in $out) or `trace` (a directory $out that `record` makes).
+# recording in $out) or `trace` (a directory $out that `record` makes).  The longest stands first.
 rows() {
 	cat <<-'END'
+	record      trace  20 13   ntrace record -q --strict -o $out -- $BUILD/workloads/inference --executions 2
+	record-dev  trace  3 97    ntrace record -q --strict --device -o $out -- $BUILD/workloads/inference --executions 2
 	replay      tree   40 7    ntrace replay -q $rec -o $out
 	replay-v1   tree   5 29    ntrace replay -q $old -o $out
 	cut         cut    40 7    ntrace rec cut -q $rec -o $out --from 0
@@ -37,8 +39,6 @@ rows() {
 	export      tree   40 7    ntrace export -q -o $out $merged
 	export-rec  tree   10 17   ntrace export -q -o $out $rec
 	verify-file text   40 7    ntrace verify $perfetto
-	record      trace  20 13   ntrace record -q --strict -o $out -- $BUILD/workloads/inference --executions 2
-	record-dev  trace  3 97    ntrace record -q --strict --device -o $out -- $BUILD/workloads/inference --executions 2
 	END
 }
 
