@@ -39,7 +39,8 @@ pkg_libs = $(shell pkg-config --libs $(1))
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla -Wformat=2 -Wno-format-truncation -Wundef $(if $(CI),-Werror)
-OPT := -O2 -g -fno-omit-frame-pointer
+# A sanitizer's report needs lines and no variables; its build takes a third less time so.
+OPT := $(if $(SANITIZE),-O1 -g1,-O2 -g) -fno-omit-frame-pointer
 # gcc's flow warnings misfire in code that a sanitizer has changed; the plain build has them all.
 SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -Wno-stringop-overread \
 	-Wno-maybe-uninitialized)
@@ -95,10 +96,10 @@ CXX_WORKS := $(WORK_CXX:tests/workloads/%.cpp=$(BUILD)/workloads/%)
 VM_PROGRAMS := $(patsubst tests/vm/programs/%.c,$(BUILD)/vm/programs/%,$(wildcard tests/vm/programs/*.c))
 WORKS   := $(WORK_SRC:tests/workloads/%.c=$(BUILD)/workloads/%) $(CXX_WORKS)
 # In a build with a sanitizer the program under test is such a twin itself.
-TWINS   := $(if $(SANITIZE),,$(foreach t,O0 O3 sanitized,$(BUILD)/twin/$(t)/bin/ntrace))
-TWIN_O0        := OPT=-O0
-TWIN_O3        := OPT='-O3 -Wno-maybe-uninitialized'
-TWIN_sanitized := OPT=-O1 SANITIZE=address,undefined
+TWINS   := $(if $(SANITIZE),,$(BUILD)/twin/O0/bin/ntrace $(BUILD)/twin/O3/bin/ntrace $(BUILD)/asan/bin/ntrace)
+TWIN_O0 := OPT=-O0
+TWIN_O3 := OPT='-O3 -Wno-maybe-uninitialized'
+ASAN    := BUILD=$(BUILD)/asan SANITIZE=address,undefined
 PROGRAMS := $(LIBNRT) $(BUILD)/lib/libnrt.so $(NTRACE) $(VDEV)
 
 # ---- targets ------------------------------------------------------------------------------------
@@ -149,6 +150,10 @@ test-vm: all $(BUILD)/workloads/inference $(VM_PROGRAMS)
 # The same program built in other ways, for the replay tests.
 $(BUILD)/twin/%/bin/ntrace: FORCE
 	$(Q)$(MAKE) -s --no-print-directory CI= BUILD=$(BUILD)/twin/$* $(TWIN_$*) $@
+ifeq ($(SANITIZE),)
+$(BUILD)/asan/bin/ntrace: FORCE
+	$(Q)$(MAKE) -s --no-print-directory $(ASAN) $@
+endif
 FORCE:
 
 # Without what is generated cppcheck would guess.
@@ -157,7 +162,7 @@ lint: $(PB_H) $(SKEL_H)
 
 # The document of conformance is judged by the plain build: some of its tests cannot run under a sanitizer.
 asan:
-	$(Q)$(MAKE) BUILD=$(BUILD)/asan SANITIZE=address,undefined SUITES='$(or $(SUITES),unit cli replay fuzz faults)' test
+	$(Q)$(MAKE) $(ASAN) SUITES='$(or $(SUITES),unit cli replay fuzz faults)' test
 
 # The merge and the parsers have one thread: their long tests tell ThreadSanitizer nothing and take it ten minutes.
 # (A filter that only leaves out would bring in the hidden tests: ~[.].)  The fault tests preload a library,
@@ -167,7 +172,7 @@ tsan:
 		$(MAKE) BUILD=$(BUILD)/tsan SANITIZE=thread SUITES='unit cli' test
 
 FUZZ_FLAGS = BUILD=$(BUILD)/fuzz CC='$(CLANG)' SANITIZE=address,undefined \
-	CFLAGS='-fsanitize=fuzzer-no-link -Wno-unknown-warning-option'
+	OPT='-O2 -g -fno-omit-frame-pointer' CFLAGS='-fsanitize=fuzzer-no-link -Wno-unknown-warning-option'
 fuzz:
 	$(Q)$(MAKE) $(FUZZ_FLAGS) fuzz-programs
 	$(Q)BUILD=$(BUILD)/fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) bash tests/fuzz/fuzz.sh $(FUZZ_TARGETS)
@@ -272,7 +277,7 @@ $(BUILD)/gen/neuron-dump: FORCE
 $(BUILD)/obj/runtime/lifecycle/core_dump.o: $(BUILD)/gen/neuron-dump
 $(BUILD)/obj/runtime/lifecycle/core_dump.o: CPPFLAGS_ALL += -DNEURON_DUMP_PATH='"$(NEURON_DUMP)"'
 
-$(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h tests/shim/watchdog.h
+$(BUILD)/obj/tests/shim/shim.o: tests/shim/shim.cpp tests/shim/shim.h tests/shim/watchdog.h tests/shim/workers.h
 	$(call say,CXX)
 	$(Q)mkdir -p $(@D) && $(CXX) -std=c++14 -O0 -g -Wall -Wextra $(if $(CI),-Werror) $(SAN) -I. -c $< -o $@
 
@@ -318,7 +323,7 @@ $(VDEV): $(call obj,$(VDEV_SRC)) $(CORE_O)
 		$(call pkg_libs,fuse3 libprotobuf-c libzstd libxxhash jansson)
 
 # Tests link everything but the two main.c; the public ABI is tested through the shared library.
-$(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c tests/btf/check.c $(BPFHOST_SRC)) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
+$(UNIT): $(call obj,$(UNIT_SRC) $(MODEL_SRC) tests/shim/watchdog.c tests/shim/workers.c tests/btf/check.c $(BPFHOST_SRC)) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
 		$(BUILD)/obj/tests/core_dump.o $(filter-out $(MAINS_O) $(DUMP_O),$(call obj,$(NRT_SRC) $(VDEV_SRC) $(AGENT_SRC)))
 	$(call say,LD)
 	$(Q)mkdir -p $(@D) && $(CXX) -o $@ $^ $(LDFLAGS_ALL) \
@@ -341,7 +346,7 @@ $(BUILD)/bpfcov/%.o: tests/shim/bpf/programs/%.c $(wildcard bpf/*.[ch] vmlinux/*
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -Itests/shim/bpf -D__bpf__ -Dconst= -D__always_inline=inline \
 		-std=gnu11 -O0 -g --coverage -w -fvisibility=hidden $(SAN) $(if $(SANITIZE),-fno-sanitize=alignment) -c $< -o $@
 
-$(BUILD)/bpfcov/unit: $(call obj,$(wildcard tests/unit/bpf_*_test.c) tests/shim/watchdog.c tests/btf/check.c $(wildcard tests/shim/bpf/*.c)) \
+$(BUILD)/bpfcov/unit: $(call obj,$(wildcard tests/unit/bpf_*_test.c) tests/shim/watchdog.c tests/shim/workers.c tests/btf/check.c $(wildcard tests/shim/bpf/*.c)) \
 		$(BPFCOV_O) $(BUILD)/obj/tests/shim/shim.o $(CORE_O) \
 		$(filter-out $(MAINS_O),$(call obj,$(NRT_SRC) $(AGENT_SRC)))
 	$(call say,LD)

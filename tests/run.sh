@@ -1,10 +1,13 @@
 #!/bin/sh
 # Runs every suite that this machine and user can run; prints their lines and the sum.
 # Usage: BUILD=build tests/run.sh [suite...]     suites: unit cli replay fuzz faults conformance
+#   NTRACE_TEST_JOBS=N   this many tests of a suite at once
 cd "$(dirname "$0")/.." || exit 3
 BUILD=${BUILD:-build}
 mkdir -p "$BUILD"
 export BUILD
+# Many tests wait for most of their time.
+export NTRACE_TEST_JOBS="${NTRACE_TEST_JOBS:-$(($(nproc) + 1))}"
 passed=0 failed=0 skipped=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -6,7 +6,7 @@
 #   exit     the status (left out: 0)
 #   needs    words: root bpf fuse user preload        (left out: nothing)
 #   filter   sed script applied to both outputs before they are compared
-# Usage: tests/cli/run.sh [case-folder...]
+# Usage: tests/cli/run.sh [case-folder...]      without one all of them, NTRACE_TEST_JOBS=N at once
 # With NTRACE_TEST_RAN=FILE it adds a line per case to that file: outcome, tab, `cli: <area>/<case>`; of a
 # skipped one a tab and what is missing.
 cd "$(dirname "$0")/../.." || exit 3
@@ -14,7 +14,7 @@ TOP=$PWD
 BUILD=$(realpath "${BUILD:-build}")
 export TOP BUILD WORKLOADS=$BUILD/workloads PATH=$BUILD/bin:$PATH LC_ALL=C
 unset NTRACE_DEVICE_ROOT NTRACE_SOCKET
-export -n NTRACE_TEST_RAN # it is none of the cases', which show what variables there are
+export -n NTRACE_TEST_RAN NTRACE_TEST_JOBS # they are none of the cases', which show what variables there are
 passed=0 failed=0 skipped=0
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -48,9 +48,12 @@ compare() { # case, which
 	diff -u --label "$2 expected" --label "$2 got" "$1/$2" "$tmp/$2"
 }
 
-cases=("$@")
-[ ${#cases[@]} -gt 0 ] || mapfile -t cases < <(find tests/cli -name cmd -printf '%h\n' | sort)
-for c in "${cases[@]}"; do
+if [ $# = 0 ]; then
+	mapfile -t cases < <(find tests/cli -name cmd -printf '%h\n' | sort)
+	NTRACE_TEST_RAN=${NTRACE_TEST_RAN:-} bash tests/beside.sh "${NTRACE_TEST_JOBS:-1}" tests/cli/run.sh "${cases[@]}"
+	exit
+fi
+for c in "$@"; do
 	lacks=$(missing $(cat "$c/needs" 2>/dev/null))
 	if [ -n "$lacks" ]; then
 		echo "skipped: ${c#tests/cli/} ($lacks)"

@@ -4,7 +4,7 @@
 # Each run must end in time with an exit code of its own, either with the output of an undisturbed run
 # or with a message and without any output; nothing else may be left, and under AddressSanitizer no leak.
 # The ordinary run takes a part, which the table tells; NTRACE_TEST_FULL=1 takes every N.
-# Usage: BUILD=build tests/faults/run.sh [command...]
+# Usage: BUILD=build tests/faults/run.sh [command...]      without one all of them, NTRACE_TEST_JOBS=N at once
 cd "$(dirname "$0")/../.." || exit 3
 TOP=$PWD
 BUILD=$(realpath "${BUILD:-build}")
@@ -15,9 +15,11 @@ unset NTRACE_SOCKET
 
 # name   output   ordinary run: the first N, then every   command
 # An output is `tree` (a file or directory $out, the same bytes each time), `text` (standard output), `cut` (a
-# recording in $out) or `trace` (a directory $out that `record` makes).
+# recording in $out) or `trace` (a directory $out that `record` makes).  The longest stands first.
 rows() {
 	cat <<-'END'
+	record      trace  20 13   ntrace record -q --strict -o $out -- $BUILD/workloads/inference --executions 2
+	record-dev  trace  3 97    ntrace record -q --strict --device -o $out -- $BUILD/workloads/inference --executions 2
 	replay      tree   40 7    ntrace replay -q $rec -o $out
 	replay-v1   tree   5 29    ntrace replay -q $old -o $out
 	cut         cut    40 7    ntrace rec cut -q $rec -o $out --from 0
@@ -37,8 +39,6 @@ rows() {
 	export      tree   40 7    ntrace export -q -o $out $merged
 	export-rec  tree   10 17   ntrace export -q -o $out $rec
 	verify-file text   40 7    ntrace verify $perfetto
-	record      trace  20 13   ntrace record -q --strict -o $out -- $BUILD/workloads/inference --executions 2
-	record-dev  trace  3 97    ntrace record -q --strict --device -o $out -- $BUILD/workloads/inference --executions 2
 	END
 }
 
@@ -162,6 +162,10 @@ if ldd "$BUILD/bin/ntrace" | grep -q libtsan; then
 	echo "0 passed, 0 failed, 1 skipped"
 	exit 0
 fi
+if [ $# = 0 ]; then
+	bash tests/beside.sh "${NTRACE_TEST_JOBS:-1}" tests/faults/run.sh $(rows | awk '{ print $1 }')
+	exit
+fi
 codes=$(sed -n 's/^EXIT_CODE([A-Z_]*, \([0-9]*\),.*/\1/p' agent/exit_codes.def | tr '\n' ' ')
 ntrace replay -q "$rec" -o "$merged" && ntrace replay -q "$old" -o "$other" &&
 	ntrace export -q -o "$perfetto" "$merged" || exit 3
@@ -170,7 +174,7 @@ export files
 main() {
 	local name kind first step command p f
 	while read -r name kind first step command; do
-		[ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
+		[[ " $* " == *" $name "* ]] || continue
 		if [ "$kind" = trace ] && [ -z "$inside" ]; then
 			if [ "$(id -u)" != 0 ] || [ ! -r /sys/kernel/btf/vmlinux ] || [ ! -w /dev/fuse ]; then
 				echo "skipped: faults: $name (root, kernel BTF or /dev/fuse)"

@@ -166,7 +166,7 @@ static void third_stop(void)
 }
 
 TEST("inspect end: a signal waits for a begin or stop as long as the grace, no longer",
-	"[inspect][inspect-end]")
+	"[inspect][inspect-end][slow]")
 {
 	NEEDS_SIGNALS();
 	REQUIRE(run(long_stop));

@@ -282,7 +282,7 @@ TEST("hooks: no record comes that is older than a watermark given before", "[hoo
 	CHECK_EQ(s.received, s.c[NEV_C_DONE]);
 }
 
-TEST("hooks: stopped amid calls, the books balance to the last one and stay so", "[hooks]")
+TEST("hooks: stopped amid calls, the books balance to the last one and stay so", "[hooks][slow]")
 {
 	struct order o = buf_copy;
 	unsigned balances = 0, emptied = 0, quiet = 0;

@@ -467,7 +467,7 @@ static bool merge_is_sound(struct fixture *fx)
 	return sound;
 }
 
-TEST("merge: a recording cut at any byte gives sound files of what there is", "[merge]")
+TEST("merge: a recording cut at any byte gives sound files of what there is", "[merge][slow]")
 {
 	struct fixture fx;
 	struct scratch_path path;

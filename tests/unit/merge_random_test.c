@@ -171,7 +171,7 @@ static bool times_differ(const struct model *m)
 	return true;
 }
 
-TEST("merge: parents and driver work of random spans are those that brute force finds", "[merge]")
+TEST("merge: parents and driver work of random spans are those that brute force finds", "[merge][slow]")
 {
 	struct random r = {1};
 	struct fixture fx;
@@ -200,7 +200,7 @@ TEST("merge: parents and driver work of random spans are those that brute force 
 
 TEST("merge: whatever starts, stops and times are thrown at it, the file is sound and nothing is "
      "missing",
-	"[merge]")
+	"[merge][slow]")
 {
 	struct random r = {7};
 	struct fixture fx;

@@ -120,7 +120,7 @@ static int all_sizes(void *arg)
 
 static const char *const one_core[] = {"--cores=2", NULL};
 
-TEST("execute: results are right for all types and odd sizes, LNC 1 and 2", "[nrt][execute][vdev]")
+TEST("execute: results are right for all types and odd sizes, LNC 1 and 2", "[nrt][execute][vdev][slow]")
 {
 	static const char *const sizes[] = {"1", "2"};
 

@@ -451,7 +451,7 @@ static int all_ends(void *arg)
 
 TEST("inspect ends: whatever way a program ends in, its session leaves files, or a recording that "
      "salvage makes them from",
-	"[nrt][inspect][inspect-ends][vdev]")
+	"[nrt][inspect][inspect-ends][vdev][slow]")
 {
 	if (device_lacks())
 		SKIP(device_lacks());

@@ -318,7 +318,7 @@ static int deaths(void *arg)
 TEST("inspect storm: whenever SIGTERM ends a program, its sessions leave files or a recording, "
      "with "
      "all executions",
-	"[nrt][inspect][inspect-storm][vdev]")
+	"[nrt][inspect][inspect-storm][vdev][slow]")
 {
 	if (device_lacks())
 		SKIP(device_lacks());

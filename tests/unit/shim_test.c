@@ -5,6 +5,8 @@
  * The tests with a tag that begins with a dot are hidden from the normal run; tests/cli/shim runs them and looks at
  * what the runner says.
  */
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,4 +50,38 @@ TEST("shim: a test that waits for a child for ever", "[.hangs]")
 			pause();
 	REQUIRE(waitpid(child, &status, 0) == child);
 	CHECK_EQ(status, 0);
+}
+
+/* Each needs that the other runs at the same time.  In the directory in which the runner was started. */
+static bool meet(const char *own, const char *other)
+{
+	int fd = open(own, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	if (fd < 0 || close(fd) < 0)
+		return false;
+	for (int i = 0; i < 6000 && access(other, F_OK) < 0; i++)
+		(void)usleep(10000);
+	return access(other, F_OK) == 0;
+}
+
+TEST("shim: one of two at once", "[.beside]")
+{
+	CHECK(meet("one", "two"));
+}
+
+TEST("shim: the other of two at once", "[.beside]")
+{
+	CHECK(meet("two", "one"));
+}
+
+TEST("shim: a test that ends the runner", "[.dies]")
+{
+	CHECK(steps == 0);
+	_exit(7);
+}
+
+TEST("shim: a test that kills the runner", "[.dies]")
+{
+	CHECK(steps == 0);
+	abort();
 }

@@ -7,7 +7,8 @@
 #   needs    words: fuse module standin standin-<variant>     (left out: nothing)
 #   boot     lines: `cmdline ...`, `memory MB`, `timeout SECONDS`, `kernels NAME...`, `long`, `everywhere`
 #   host     bash script that is run here before; $OUT is a directory whose files the guest sees in $T
-# Tests that boot alike run in one boot.  tests/vm/deny: those that are not run on a kernel, with the reason.
+# Tests that boot alike run in one boot, more than ten of them in several; VM_JOBS guests run at once, one per
+# processor by default.  tests/vm/deny: those that are not run on a kernel, with the reason.
 # Usage: BUILD=build tests/vm/run.sh [test...]
 #   VM_KERNELS='6.1 6.12'   only these   VM_TEST_SIZE=short|long   only these, see size_of   VM_STRICT=1   what is missing is a failure
 #   NEURON_KO=path          this module in place of the stand-in, on the kernel that it was built for
@@ -17,6 +18,7 @@ BUILD=$(realpath "${BUILD:-build}")
 export BUILD LC_ALL=C
 . tests/vm/guest.sh
 passed=0 failed=0 skipped=0
+jobs=${VM_JOBS:-$(nproc)}
 dir=${VM_DIR:-tests/vm} # where the tests are; another one when this program itself is tested
 run=$BUILD/vm/${VM_DIR:+harness-}run
 rm -rf "$run" && mkdir -p "$run" || exit 3
@@ -120,7 +122,7 @@ console_of() { # work directory, test: what it printed
 
 # Runs what is in <work>/list in one boot; what is left when the machine dies is left in the list.
 boot_list() { # kernel name, kernel directory, work directory
-	local work=$3 name limit sum=60 cmdline memory word said secs text last=
+	local work=$3 name limit sum=180 cmdline memory word said secs text last=
 	while read -r name limit; do sum=$((sum + limit)); done <"$work/list"
 	read -r name _ <"$work/list"
 	cmdline=$(setting "$name" cmdline '') memory=$(setting "$name" memory 512)
@@ -161,7 +163,7 @@ boot_list() { # kernel name, kernel directory, work directory
 }
 
 tests_on() { # kernel name, kernel directory
-	local t why key n=0 work
+	local t why key n=0 work parts=1 here=()
 	local -A group=()
 	for t in "${tests[@]}"; do
 		case " $(setting "$t" kernels "$1") " in *" $1 "*) ;; *) continue ;; esac
@@ -170,9 +172,14 @@ tests_on() { # kernel name, kernel directory
 			echo "denied: vm: $t on $1 ($why)"
 			continue
 		fi
-		key="$(setting "$t" memory 512) $(setting "$t" cmdline '')"
+		here+=("$t")
+	done
+	[ ${#here[@]} -le 10 ] || parts=$jobs
+	for t in "${here[@]}"; do
+		key="$((n++ % parts)) $(setting "$t" memory 512) $(setting "$t" cmdline '')"
 		group[$key]+="$t "
 	done
+	n=0
 	for key in "${!group[@]}"; do
 		n=$((n + 1)) work=$run/$1-$n
 		mkdir -p "$work/job"
@@ -181,10 +188,35 @@ tests_on() { # kernel name, kernel directory
 			if [ -n "$why" ]; then
 				outcome skipped "$t" "$1" "$why"
 			else
-				echo "$t $(setting "$t" timeout 60)" >>"$work/list"
+				echo "$t $(setting "$t" timeout 180)" >>"$work/list"
 			fi
 		done
-		while [ -s "$work/list" ]; do boot_list "$1" "$2" "$work"; done
+		[ ! -s "$work/list" ] || beside "$1" "$2" "$work"
+	done
+}
+
+# Boots while others run; what it says and counts is taken by collect().
+works=()
+beside() { # kernel name, kernel directory, work directory
+	vm_base "$2" "$BUILD/vm/base-$1.cpio" >"$3/base.log" 2>&1 # once, before two want it
+	while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do wait -n; done
+	works+=("$3")
+	(
+		passed=0 failed=0 skipped=0
+		while [ -s "$3/list" ]; do boot_list "$@"; done
+		echo "$passed $failed $skipped" >"$3/counts"
+	) >"$3/said" 2>&1 &
+}
+collect() {
+	local work p f k
+	wait
+	for work in "${works[@]}"; do
+		cat "$work/said"
+		read -r p f k <"$work/counts" || {
+			echo "failed: vm: the boots of ${work##*/} ended without a count"
+			p=0 f=1 k=0
+		}
+		passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + k))
 	done
 }
 
@@ -216,6 +248,7 @@ for k in ${VM_KERNELS:-$(awk '!/^#/ { print $1 }' tests/vm/kernels)}; do
 		ran=yes
 	fi
 done
+collect
 [ -n "$ran" ] || [ -z "${wanted:-}" ] ||
 	outcome failed "the given module" "every kernel" "$NEURON_KO is for Linux $wanted, which tests/vm/kernels does not have"
 # The tests of this program itself.
