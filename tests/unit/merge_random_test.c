@@ -171,7 +171,8 @@ static bool times_differ(const struct model *m)
 	return true;
 }
 
-TEST("merge: parents and driver work of random spans are those that brute force finds", "[merge][slow]")
+TEST("merge: parents and driver work of random spans are those that brute force finds",
+	"[merge][slow]")
 {
 	struct random r = {1};
 	struct fixture fx;

@@ -120,7 +120,7 @@ static int all_sizes(void *arg)
 
 static const char *const one_core[] = {"--cores=2", NULL};
 
-TEST("execute: results are right for all types and odd sizes, LNC 1 and 2", "[nrt][execute][vdev][slow]")
+TEST("execute: results are right for all types and odd sizes, LNC 1 and 2", "[nrt][execute][vdev]")
 {
 	static const char *const sizes[] = {"1", "2"};
 
@@ -176,7 +176,7 @@ static int gigabyte(void *arg)
 	return 0;
 }
 
-TEST("execute: a sum of 1 GiB is right, LNC 1 and 2", "[nrt][execute][vdev]")
+TEST("execute: a sum of 1 GiB is right, LNC 1 and 2", "[nrt][execute][vdev][slow]")
 {
 	static const char *const sizes[] = {"1", "2"}, *const large[] = {
 							       "--cores=2", "--memory=3G", NULL};
