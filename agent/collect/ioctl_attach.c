@@ -309,6 +309,11 @@ uint64_t ioctl_hooks_uncounted(const struct ioctl_hooks *h)
 	return h->uncounted + (h->driver ? driver_hooks_uncounted(h->driver) : 0);
 }
 
+uint64_t ioctl_hooks_kprobes_off_ns(const struct ioctl_hooks *h)
+{
+	return h->driver ? driver_hooks_kprobes_off_ns(h->driver) : 0;
+}
+
 uint64_t ioctl_hooks_switches_failed(const struct ioctl_hooks *h)
 {
 	return h->driver ? driver_hooks_switches_failed(h->driver) : 0;
