@@ -312,10 +312,14 @@ bool driver_hooks_changed(const struct driver_hooks *h)
 
 int driver_hooks_follow(struct driver_hooks *h)
 {
+	struct driver_module now;
+
 	if (!driver_hooks_changed(h))
 		return 0;
+	/* What comes while hooks are taken off, which takes a while, is a change of its own. */
+	driver_module_read(h->o.sys, &now);
 	take_off(h);
-	driver_module_read(h->o.sys, &h->module);
+	h->module = now;
 	put_on(h);
 	return 1;
 }

@@ -268,7 +268,7 @@ int ioctl_hooks_follow(struct ioctl_hooks *h)
 	r = r ? r : ioctl_hooks_settle(h);
 	h->unseen = (struct ioctl_hooks_unseen){
 		calls_ns - h->looked_ns, clock_boot().ns - h->looked_ns};
-	h->looked_ns = clock_boot().ns;
+	h->looked_ns = calls_ns;
 	ioctl_hooks_list(h);
 	return r ? r : 1;
 }
