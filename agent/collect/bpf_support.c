@@ -9,6 +9,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -60,6 +61,14 @@ bool bpf_is_locked_down(void)
 
 	return file_read_line(BPF_LOCKDOWN, line, sizeof(line)) == 0 &&
 	       strstr(line, "[confidentiality]");
+}
+
+bool bpf_kprobes_are_off(const char *sys)
+{
+	char path[PATH_MAX], line[8];
+
+	snprintf(path, sizeof(path), "%s/kernel/debug/kprobes/enabled", sys ? sys : "/sys");
+	return file_read_line(path, line, sizeof(line)) == 0 && strcmp(line, "0") == 0;
 }
 
 void bpf_log_capture(void)

@@ -33,6 +33,10 @@ struct bpf_program;
 /* Does the kernel's lockdown keep BPF programs from reading its memory?  False also where that cannot be read. */
 bool bpf_is_locked_down(void);
 
+/* Are all kprobes switched off (debugfs, kprobes/enabled)?  They can be put on all the same, and see nothing.  False
+ * also where that cannot be read.  sys: in place of "/sys"; NULL: that. */
+bool bpf_kprobes_are_off(const char *sys);
+
 /* From now on libbpf's warnings go into a buffer of the calling thread and nowhere else.  Empties
  * the buffer. */
 void bpf_log_capture(void);

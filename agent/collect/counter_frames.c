@@ -68,6 +68,7 @@ static int put_kernel_counters(const struct counter_frames *c)
 		{REC_C_KERNEL_UNTRACKED, 0, k[NEV_C_UNTRACKED]},
 		{REC_C_KERNEL_MISSED, 0, ioctl_hooks_missed(c->hooks)},
 		{REC_C_KERNEL_UNCOUNTED, 0, ioctl_hooks_uncounted(c->hooks)},
+		{REC_C_KERNEL_KPROBES_OFF_NS, 0, ioctl_hooks_kprobes_off_ns(c->hooks)},
 		{REC_C_KERNEL_SWITCH_FAILED, 0, ioctl_hooks_switches_failed(c->hooks)},
 		{REC_C_KERNEL_RECEIVED, 0, received},
 		{REC_C_KERNEL_LEFT, 0, left_at(c, k, received + dma_received)},

@@ -140,10 +140,12 @@ static void attach_families(struct driver_hooks *h, struct driver_instance *in,
 		if (!(families >> f & 1))
 			continue;
 		r = driver_family_attach(h, in, level, f);
-		if (r)
+		if (r) {
+			driver_family_unload(h, in, f);
 			note_error(h, f, level, r);
-		else
+		} else {
 			note(h, f, level, REC_REACHED);
+		}
 	}
 	if (h->link_count == links)
 		driver_instance_close_last(h);
@@ -185,22 +187,25 @@ static void put_on(struct driver_hooks *h)
 {
 	h->step_count = 0;
 	driver_idle_prepare(h);
+	driver_idle_look_at_kprobes(h);
+	h->refs = (struct driver_refs){0};
+	h->module_btf_id = 0;
 	memset(h->levels, HOOK_LEVELS, sizeof(h->levels));
 	if (!h->module.present) {
 		h->ladder[h->step_count++] =
 			(struct rec_ladder_step){"driver", "module", "not loaded"};
 	} else if (h->force != HOOK_LEVEL_SYSCALL) {
-		int references = driver_module_refcount(h->o.sys);
-
 		h->generation++;
 		if (h->module.has_btf && driver_module_btf(&h->kernel_btf, &h->module_btf) < 0)
 			h->module_btf = h->kernel_btf = NULL;
+		h->by_program = driver_refs_by_program(h->kernel_btf);
+		if (h->module_btf)
+			h->module_btf_id = driver_refs_module_btf();
 		for (unsigned level = 0; level < HOOK_LEVEL_SYSCALL; level++)
 			for (unsigned object = 0; object < HOOK_OBJECTS; object++)
 				if (h->force == HOOK_LEVELS || h->force == level)
 					try_level(h, (enum hook_object)object,
 						(enum hook_level)level);
-		driver_idle_measure(h, references);
 		driver_standins_choose(h);
 		for (unsigned f = 0; f < h->family_count; f++)
 			if (driver_idle_is_unseen(h, f))
@@ -308,10 +313,14 @@ bool driver_hooks_changed(const struct driver_hooks *h)
 
 int driver_hooks_follow(struct driver_hooks *h)
 {
+	struct driver_module now;
+
 	if (!driver_hooks_changed(h))
 		return 0;
+	/* What comes while hooks are taken off, which takes a while, is a change of its own. */
+	driver_module_read(h->o.sys, &now);
 	take_off(h);
-	driver_module_read(h->o.sys, &h->module);
+	h->module = now;
 	put_on(h);
 	return 1;
 }
@@ -323,6 +332,7 @@ static bool is_entry(const struct driver_link *l)
 
 void driver_hooks_detach(struct driver_hooks *h, bool returns)
 {
+	driver_idle_look_at_kprobes(h);
 	driver_links_drop(h, 0, returns ? NULL : is_entry);
 	driver_hooks_list(h);
 }
@@ -380,6 +390,11 @@ uint64_t driver_hooks_missed(const struct driver_hooks *h)
 uint64_t driver_hooks_uncounted(const struct driver_hooks *h)
 {
 	return h->uncounted;
+}
+
+uint64_t driver_hooks_kprobes_off_ns(const struct driver_hooks *h)
+{
+	return h->kprobes_off_ns;
 }
 
 uint64_t driver_hooks_switches_failed(const struct driver_hooks *h)

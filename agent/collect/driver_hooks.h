@@ -94,8 +94,9 @@ void driver_hooks_cost(const struct driver_hooks *h, struct bpf_cost *sum);
 
 /* How often the kernel skipped a hook, as ioctl_hooks_missed. */
 uint64_t driver_hooks_missed(const struct driver_hooks *h);
-/* As ioctl_hooks_uncounted, ioctl_hooks_switches_failed. */
+/* As ioctl_hooks_uncounted, ioctl_hooks_kprobes_off_ns, ioctl_hooks_switches_failed. */
 uint64_t driver_hooks_uncounted(const struct driver_hooks *h);
+uint64_t driver_hooks_kprobes_off_ns(const struct driver_hooks *h);
 uint64_t driver_hooks_switches_failed(const struct driver_hooks *h);
 /* Detaches everything: first entries, then, with `returns`, the rest.  Records stay where they are. */
 void driver_hooks_detach(struct driver_hooks *h, bool returns);

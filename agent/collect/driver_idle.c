@@ -22,18 +22,20 @@
  * its entries are off to the other.  What sees the work of calls is on before what sees calls enter, and off after the
  * last call of its kind has returned.
  *
- * How many references are ours the kernel does not say: up to 6.3 one for each function that has fentry
- * programs attached, later one for each program that is loaded.  Which it is was measured when the first
- * were attached.
+ * Kprobes can be switched off for the whole machine.  Then they can stand in for nothing: the module is not let go,
+ * or is taken back.  The kernel tells nobody when that happens, so it is looked at every second while there are any; how
+ * long at most nothing was seen is told (kernel kprobes_off_ns).
  */
 #include <errno.h>
 #include <string.h>
 
 #include "agent/collect/driver_parts.h"
+#include "runtime/base/clock.h"
 
 /* Drains that a new driver may stay unused before it is let go: whoever loads it uses it soon.  And those until what
  * failed is tried again. */
 #define GRACE 50u
+#define KPROBES_LOOK_NS 1000000000u
 
 static bool holds_module(const struct driver_link *l)
 {
@@ -61,49 +63,34 @@ static bool is_standin(const struct driver_link *l)
 	return l->is_standin;
 }
 
-/* References that the links hold, counting functions; and counting programs. */
-static void count_references(const struct driver_hooks *h, unsigned *functions, unsigned *programs)
+static bool is_holding(const struct driver_hooks *h)
 {
-	*functions = *programs = 0;
-	for (unsigned i = 0; i < h->link_count; i++) {
-		const struct driver_link *l = &h->links[i];
-		const char *target = strchr(l->name, ':');
-		bool seen = l->level != HOOK_LEVEL_FENTRY && l->level != HOOK_LEVEL_TRACEPOINT;
-
-		*programs += !seen;
-		for (unsigned k = 0; k < i && !seen; k++)
-			seen = l->level == HOOK_LEVEL_FENTRY &&
-			       h->links[k].level == HOOK_LEVEL_FENTRY &&
-			       strcmp(strchr(h->links[k].name, ':'), target) == 0;
-		*functions += !seen;
-	}
+	for (unsigned i = 0; i < h->link_count; i++)
+		if (holds_module(&h->links[i]))
+			return true;
+	return false;
 }
 
-static unsigned distance(int a, unsigned b)
+/* Is there a kprobe that is alone in what it sees? */
+static bool relies_on_kprobes(const struct driver_hooks *h)
 {
-	return (unsigned)a > b ? (unsigned)a - b : b - (unsigned)a;
+	bool alone = h->idle == DRIVER_FREE || (h->idle == DRIVER_TAKING && !h->no_entries);
+
+	for (unsigned i = 0; i < h->link_count; i++)
+		if (h->links[i].level == HOOK_LEVEL_KPROBE && (alone || !h->links[i].is_standin))
+			return true;
+	return false;
 }
 
-void driver_idle_measure(struct driver_hooks *h, int before)
+void driver_idle_look_at_kprobes(struct driver_hooks *h)
 {
-	int after = driver_module_refcount(h->o.sys);
-	unsigned functions, programs;
+	bool off = bpf_kprobes_are_off(h->o.sys);
+	uint64_t now = clock_boot().ns;
 
-	count_references(h, &functions, &programs);
-	if (before < 0 || after < before || !programs)
-		return;
-	h->by_program = distance(after - before, programs) < distance(after - before, functions);
-}
-
-/* References that others hold; 0 also when it cannot be read. */
-static unsigned users(const struct driver_hooks *h)
-{
-	int all = driver_module_refcount(h->o.sys);
-	unsigned functions, programs, ours;
-
-	count_references(h, &functions, &programs);
-	ours = h->by_program ? programs : functions;
-	return all > 0 && (unsigned)all > ours ? (unsigned)all - ours : 0;
+	if ((off || h->kprobes_off) && relies_on_kprobes(h))
+		h->kprobes_off_ns += now - h->kprobes_looked_ns;
+	h->kprobes_off = off;
+	h->kprobes_looked_ns = now;
 }
 
 /* The kprobes that stand in for a family; NULL: there are none. */
@@ -120,8 +107,12 @@ static struct driver_instance *standin_of(struct driver_hooks *h, unsigned famil
 static int attach_standins(struct driver_hooks *h)
 {
 	unsigned before = h->link_count;
-	int r = driver_standins_open(h);
+	int r;
 
+	driver_idle_look_at_kprobes(h);
+	if (h->kprobes_off && h->standin_families)
+		return -EOPNOTSUPP;
+	r = driver_standins_open(h);
 	if (r)
 		return r;
 	for (unsigned f = h->family_count; f-- > 0;) {
@@ -144,8 +135,7 @@ static int take_back(struct driver_hooks *h)
 	unsigned before = h->link_count;
 	int r = 0;
 
-	if (h->by_program)
-		driver_instances_reopen(h);
+	driver_instances_reopen(h);
 	for (unsigned f = h->family_count; f-- > 0;)
 		for (unsigned i = 0; i < h->instance_count && r == 0; i++)
 			if (h->instances[i].families >> f & 1 &&
@@ -156,8 +146,7 @@ static int take_back(struct driver_hooks *h)
 	if (r == 0)
 		return 0;
 	driver_links_drop(h, before, NULL);
-	if (h->by_program)
-		driver_instances_unload(h);
+	driver_instances_unload(h);
 	return r;
 }
 
@@ -200,23 +189,22 @@ uint64_t driver_hooks_overlap(const struct driver_hooks *h)
 
 bool driver_hooks_should_switch(struct driver_hooks *h)
 {
-	bool used;
+	int users;
 
-	if (!h->module.present || h->force == HOOK_LEVEL_TRACEPOINT || driver_hooks_between(h))
+	if (!h->module.present || driver_hooks_between(h))
 		return false;
-	if (h->idle == DRIVER_HELD) {
-		unsigned functions, programs;
-
-		count_references(h, &functions, &programs);
-		if (!programs)
-			return false;
-	}
-	used = users(h) > 0;
-	h->was_used |= used;
+	if (relies_on_kprobes(h) && clock_boot().ns - h->kprobes_looked_ns >= KPROBES_LOOK_NS)
+		driver_idle_look_at_kprobes(h);
+	if (h->force == HOOK_LEVEL_TRACEPOINT || (h->idle == DRIVER_HELD && !is_holding(h)))
+		return false;
+	users = driver_refs_users(h);
+	h->was_used |= users > 0;
 	h->idle_ticks++;
 	if (h->switch_failed && h->idle_ticks <= GRACE)
 		return false;
-	return h->idle == DRIVER_FREE ? used : !used && (h->was_used || h->idle_ticks > GRACE);
+	if (h->idle == DRIVER_FREE)
+		return users > 0 || (h->kprobes_off && h->standin_families);
+	return users == 0 && (h->was_used || h->idle_ticks > GRACE);
 }
 
 void driver_hooks_switch(struct driver_hooks *h)
@@ -238,13 +226,14 @@ void driver_hooks_settle(struct driver_hooks *h, const uint32_t open_via[NEV_VIA
 {
 	/* First no call enters there any more, then all that did have returned. */
 	if (!h->no_entries) {
+		if (h->kprobes_off)
+			driver_idle_look_at_kprobes(h);
 		driver_links_drop(
 			h, 0, h->idle == DRIVER_FREEING ? is_holding_entry : is_standin_entry);
 		h->no_entries = true;
 	} else if (h->idle == DRIVER_FREEING && !open_via[NEV_VIA_FENTRY]) {
 		driver_links_drop(h, 0, holds_module);
-		if (h->by_program)
-			driver_instances_unload(h);
+		driver_instances_unload(h);
 		h->idle = DRIVER_FREE;
 	} else if (h->idle == DRIVER_TAKING && !open_via[NEV_VIA_KPROBE]) {
 		driver_links_drop(h, 0, is_standin);

@@ -122,7 +122,8 @@ static const char *prototype_refused(const struct driver_hooks *h, const struct 
 	return h->module.is_known ? NULL : "unknown prototype";
 }
 
-const char *driver_row_refused(struct driver_hooks *h, const struct hook_row *row)
+/* As driver_row_refused, of what stays so. */
+static const char *row_unfit(struct driver_hooks *h, const struct hook_row *row)
 {
 	const char *why;
 
@@ -131,6 +132,15 @@ const char *driver_row_refused(struct driver_hooks *h, const struct hook_row *ro
 	why = prototype_refused(h, row);
 	if (!why && is_clones(row) && !next_target(h, row, NULL))
 		why = "no such function";
+	return why;
+}
+
+const char *driver_row_refused(struct driver_hooks *h, const struct hook_row *row)
+{
+	const char *why = row_unfit(h, row);
+
+	if (!why && row->level == HOOK_LEVEL_KPROBE && h->kprobes_off)
+		why = "kprobes are off";
 	return why;
 }
 
@@ -302,6 +312,17 @@ struct driver_instance *driver_instance_open(struct driver_hooks *h, enum hook_o
 	return in;
 }
 
+void driver_family_unload(struct driver_hooks *h, struct driver_instance *in, unsigned family)
+{
+	struct bpf_program *prog;
+
+	in->families &= ~(1u << family);
+	bpf_object__for_each_program(
+		prog, in->obj) if (bpf_program__fd(prog) >= 0 &&
+				   !is_wanted(h, bpf_program__name(prog), in->object, in->level,
+					   in->families)) bpf_program__unload(prog);
+}
+
 void driver_instances_unload(struct driver_hooks *h)
 {
 	for (unsigned i = 0; i < h->instance_count; i++)
@@ -330,7 +351,7 @@ void driver_standins_choose(struct driver_hooks *h)
 		if (row->level != HOOK_LEVEL_KPROBE || h->levels[f] != HOOK_LEVEL_FENTRY)
 			continue;
 		h->standin_families |= 1u << f;
-		refused |= (uint32_t)(driver_row_refused(h, row) != NULL) << f;
+		refused |= (uint32_t)(row_unfit(h, row) != NULL) << f;
 	}
 	h->standin_families &= ~refused;
 }

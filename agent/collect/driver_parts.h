@@ -57,6 +57,13 @@ struct driver_link {
 	char name[DRIVER_HOOK_NAME];
 };
 
+/* The last look at whose references of the module there are; see driver_refs.c. */
+struct driver_refs {
+	int references, users;
+	unsigned age; /* drains */
+	bool is_sure;
+};
+
 struct driver_hooks {
 	struct driver_hooks_options o;
 	enum hook_level force; /* HOOK_LEVELS: none */
@@ -64,6 +71,7 @@ struct driver_hooks {
 	uint32_t generation;
 
 	struct btf *kernel_btf, *module_btf; /* while hooks are put on */
+	uint32_t module_btf_id;		     /* the kernel's number of it; 0: none */
 	char *symbols;			     /* the module's, NUL-terminated one behind the other */
 	size_t symbols_size;
 
@@ -87,7 +95,10 @@ struct driver_hooks {
 	enum driver_idle idle;
 	unsigned idle_ticks; /* drains since the state began */
 	bool was_used, by_program, no_entries, switch_failed;
+	struct driver_refs refs;
 	uint64_t switches_failed;
+	bool kprobes_off;
+	uint64_t kprobes_looked_ns, kprobes_off_ns;
 	struct driver_instance standins[HOOK_OBJECTS];
 	uint32_t standin_families;
 	uint64_t missed;      /* by programs that are unloaded and kprobes that are gone */
@@ -107,6 +118,8 @@ struct driver_instance *driver_instance_open(struct driver_hooks *h, enum hook_o
 /* Attaches the programs of a family; on an error none of them is left.  0 or -errno. */
 int driver_family_attach(
 	struct driver_hooks *h, struct driver_instance *in, enum hook_level level, unsigned family);
+/* Unloads the programs of a family that could not be attached. */
+void driver_family_unload(struct driver_hooks *h, struct driver_instance *in, unsigned family);
 /* Detaches those of the links from number `from` on of which `which` is true; NULL: all. */
 void driver_links_drop(
 	struct driver_hooks *h, unsigned from, bool (*which)(const struct driver_link *l));
@@ -125,12 +138,22 @@ void driver_maps_close(struct driver_hooks *h);
 
 /* ---- driver_idle.c ------------------------------------------------------------------------ */
 
-/* Hooks have been put on; before: references of the module before that. */
-void driver_idle_measure(struct driver_hooks *h, int before);
 void driver_idle_prepare(struct driver_hooks *h);
+/* Looks whether kprobes are switched off, and adds up what was not seen because of that. */
+void driver_idle_look_at_kprobes(struct driver_hooks *h);
 /* Is a family that was hooked seen by nobody from the first open after the module was let go until it is taken
  * back? */
 bool driver_idle_is_unseen(struct driver_hooks *h, unsigned family);
+
+/* ---- driver_refs.c ------------------------------------------------------------------------ */
+
+/* Does each loaded program hold the module, not each function that has programs?  By the kernel's BTF. */
+bool driver_refs_by_program(const struct btf *kernel);
+/* Number of the BTF of the module that is loaded; 0: there is none, or it is not to be seen. */
+uint32_t driver_refs_module_btf(void);
+/* References that are held by others than BPF programs, to be asked once per drain; 0 also when they cannot be read;
+ * -EAGAIN: not known at the moment. */
+int driver_refs_users(struct driver_hooks *h);
 
 /* ---- driver_hooks.c ----------------------------------------------------------------------- */
 

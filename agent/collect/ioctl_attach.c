@@ -268,7 +268,7 @@ int ioctl_hooks_follow(struct ioctl_hooks *h)
 	r = r ? r : ioctl_hooks_settle(h);
 	h->unseen = (struct ioctl_hooks_unseen){
 		calls_ns - h->looked_ns, clock_boot().ns - h->looked_ns};
-	h->looked_ns = clock_boot().ns;
+	h->looked_ns = calls_ns;
 	ioctl_hooks_list(h);
 	return r ? r : 1;
 }
@@ -307,6 +307,11 @@ int ioctl_hooks_attach(struct ioctl_hooks *h, const struct ioctl_hooks_options *
 uint64_t ioctl_hooks_uncounted(const struct ioctl_hooks *h)
 {
 	return h->uncounted + (h->driver ? driver_hooks_uncounted(h->driver) : 0);
+}
+
+uint64_t ioctl_hooks_kprobes_off_ns(const struct ioctl_hooks *h)
+{
+	return h->driver ? driver_hooks_kprobes_off_ns(h->driver) : 0;
 }
 
 uint64_t ioctl_hooks_switches_failed(const struct ioctl_hooks *h)

@@ -123,6 +123,8 @@ int ioctl_hooks_counters(const struct ioctl_hooks *h, uint64_t ret[NEV_C_MAX], u
 uint64_t ioctl_hooks_missed(const struct ioctl_hooks *h);
 /* Hooks put on so far of which this kernel does not count that; 0: it counts all. */
 uint64_t ioctl_hooks_uncounted(const struct ioctl_hooks *h);
+/* How long at most kprobes were switched off while nothing else saw what they are for. */
+uint64_t ioctl_hooks_kprobes_off_ns(const struct ioctl_hooks *h);
 /* How often the driver could not be let go although nobody used it, so that rmmod is refused meanwhile, or not
  * be taken back: see driver_idle.c. */
 uint64_t ioctl_hooks_switches_failed(const struct ioctl_hooks *h);

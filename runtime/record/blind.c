@@ -69,16 +69,35 @@ static bool has_other_pids(const struct session *l)
 	return step && step->family;
 }
 
+static uint64_t counter(const struct session *l, enum rec_counter_id id)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < l->counter_count; i++)
+		if (l->counters[i].id == (uint32_t)id)
+			sum += l->counters[i].value;
+	return sum;
+}
+
 /* The process filter had no room for them. */
 static void about_children(struct lines *s, const struct session *l)
 {
-	uint64_t n = 0;
+	uint64_t n = counter(l, REC_C_KERNEL_UNTRACKED);
 
-	for (size_t i = 0; i < l->counter_count; i++)
-		if (l->counters[i].id == REC_C_KERNEL_UNTRACKED)
-			n += l->counters[i].value;
 	if (n)
 		add(s, "driver calls of %" PRIu64 " processes that could not be followed", n);
+}
+
+/* Rounded up: it is what was at most. */
+static void about_kprobes(struct lines *s, const struct session *l)
+{
+	uint64_t ns = counter(l, REC_C_KERNEL_KPROBES_OFF_NS);
+
+	if (ns)
+		add(s,
+			"what kprobes alone would have seen while they were switched off for the "
+			"whole machine: of at most %" PRIu64 " ms",
+			ns / 1000000 + (ns % 1000000 != 0));
 }
 
 static void about_hooks(struct lines *s, const struct session *l)
@@ -110,6 +129,7 @@ static void about_hooks(struct lines *s, const struct session *l)
 	}
 	about_children(s, l);
 	blind_hooks(l, add_line, s);
+	about_kprobes(s, l);
 	if (l->has_header && !l->header.info.all_processes)
 		add(s, "ioctls of processes other than %s", watched(l));
 }
@@ -140,16 +160,6 @@ static void about_refused(struct lines *s, const struct session *l)
 			"what other requests of another driver version would have done: %" PRIu64
 			" calls were refused",
 			r->more_calls);
-}
-
-static uint64_t counter(const struct session *l, enum rec_counter_id id)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < l->counter_count; i++)
-		if (l->counters[i].id == (uint32_t)id)
-			sum += l->counters[i].value;
-	return sum;
 }
 
 static void about_runtimes(struct lines *s, const struct session *l)

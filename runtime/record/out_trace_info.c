@@ -156,7 +156,8 @@ static bool row_is_none(const struct session *s, const struct ledger *g, uint32_
 	if (!strcmp(stage, "dma"))
 		return !s->read_dma && !g->value[REC_C_DMA_MADE];
 	return (!strcmp(stage, "hooks") || id == REC_C_KERNEL_RATE ||
-		       id == REC_C_KERNEL_UNCOUNTED || id == REC_C_KERNEL_SWITCH_FAILED) &&
+		       id == REC_C_KERNEL_UNCOUNTED || id == REC_C_KERNEL_SWITCH_FAILED ||
+		       id == REC_C_KERNEL_KPROBES_OFF_NS) &&
 	       !g->value[id];
 }
 

@@ -226,6 +226,50 @@ TEST("driver hooks: a driver without type information, or of a version that nobo
 	CHECK(strstr(why, "fentry") && strstr(why, "2.24.7.0") && strstr(why, "no BTF"));
 }
 
+TEST("driver hooks: kprobes that are switched off are not used, and the next step is tried",
+	"[driver]")
+{
+	static const struct {
+		const char *enabled; /* NULL: debugfs is not there */
+		bool off;
+	} cases[] = {{NULL, false}, {"1\n", false}, {"0\n", true}, {"", false}, {"01\n", false}};
+	_cleanup_(cleanup_fake) struct fake f = {0};
+	struct driver_hooks_options o = {0};
+	struct driver_hooks *h = NULL;
+	char why[256] = "";
+
+	NEED_HOOKS();
+	REQUIRE(fake_make(&f));
+	REQUIRE(load(&f, "2.24.7.0\n", "live\n"));
+	REQUIRE_EQ(file_mkdirs(scratch_path(&f.dir, "sys/kernel/debug/kprobes").s, NULL), 0);
+	o.sys = f.sys.s;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		if (cases[i].enabled)
+			REQUIRE(put(&f, "sys/kernel/debug/kprobes/enabled", cases[i].enabled));
+		REQUIRE_EQ(driver_hooks_open(&o, &h, why, sizeof(why)), 0);
+		test_info("enabled '%s': %s", cases[i].enabled ? cases[i].enabled : "-",
+			result_of(h, "queue", "kprobe"));
+		CHECK_EQ(!strcmp(result_of(h, "queue", "kprobe"), "kprobes are off"), cases[i].off);
+		CHECK_EQ(!strcmp(result_of(h, "ioctl", "kprobe"), "kprobes are off"), cases[i].off);
+		CHECK(strcmp(result_of(h, "queue", "tracepoint"), "not tried") != 0);
+		CHECK_EQ(driver_hooks_kprobes_off_ns(h), 0); /* nothing relies on them */
+		driver_hooks_close(h);
+	}
+
+	/* What can never be comes first. */
+	REQUIRE(put(&f, "sys/kernel/debug/kprobes/enabled", "0\n"));
+	REQUIRE_EQ(driver_hooks_open(&o, &h, why, sizeof(why)), 0);
+	CHECK_STR(result_of(h, "doorbell", "kprobe"), "no BTF");
+	driver_hooks_close(h);
+
+	h = NULL;
+	o.force = "kprobe";
+	CHECK_EQ(driver_hooks_open(&o, &h, why, sizeof(why)), -ENOENT);
+	test_info("why: %s", why);
+	CHECK(h == NULL);
+	CHECK(strstr(why, "kprobes are off") != NULL);
+}
+
 TEST("driver hooks: a driver that comes, goes and comes again as another is followed", "[driver]")
 {
 	_cleanup_(cleanup_fake) struct fake f = {0};

@@ -174,6 +174,20 @@ TEST("merge: the driver's comings and goings are instants with generation and ve
 			"the driver: which handle each call was made on, whole copies"));
 	CHECK(says(&fx, "what a driver that was loaded meanwhile did before hooks were on it: "
 			"calls of at most 21 ms, what it did inside of at most 350 ms"));
+	CHECK(!says_about(&fx, "kprobes alone"));
+	fx_free(&fx);
+}
+
+TEST("merge: how long kprobes were switched off is said", "[merge][driver]")
+{
+	struct fixture fx;
+
+	REQUIRE(fx_open(&fx));
+	fx_copy(&fx, TID, 100, 110, 1);
+	fx_counter(&fx, REC_SOURCE_KERNEL, REC_C_KERNEL_KPROBES_OFF_NS, 0, 1400000001);
+	REQUIRE(fx_merged(&fx, 0));
+	CHECK(says(&fx, "what kprobes alone would have seen while they were switched off for the "
+			"whole machine: of at most 1401 ms"));
 	fx_free(&fx);
 }
 
