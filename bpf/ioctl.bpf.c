@@ -16,7 +16,8 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096); /* files: a device may be made anew while an old file of it is still open */
+	/* Files: a device may be made anew while an old file of it is still open. */
+	__uint(max_entries, 4096);
 	__type(key, struct nev_file_key);
 	__type(value, __u32); /* N of neuronN */
 } devices SEC(".maps");

@@ -19,6 +19,8 @@
 #include <linux/types.h>
 #endif
 
+#include "vmlinux/file_ops.h"
+
 #define NEV_MAX_ARGS 6
 #define NEV_MAX_DEVICES 256
 #define NEV_CPU_READER 0xffffu /* nev_hdr.cpu of records that the reader made */
@@ -87,15 +89,12 @@ struct nev_ioctl {
 	__u64 args[]; /* nargs values, in the table's order */
 };
 
-/* The driver's other file operations.  Their requests are numbers of which no ioctl should be: 16,383 bytes in both
- * directions, with a letter that is none.  Small ones a tool may send to any file (FIBMAP is 1). */
+/* The driver's other file operations; their requests are NEV_OP_REQUEST of these. */
 enum nev_op {
 #define FILE_OP(id, number, name, ...) NEV_OP_##id = (number),
 #include "vmlinux/file_ops.def"
 #undef FILE_OP
 };
-#define NEV_OP_REQUEST(op) (0xffffff00u | (op))
-#define NEV_IS_OP(request) ((request) >= NEV_OP_REQUEST(0))
 
 #define NEV_DMA_UNKNOWN 0xffffu /* device, engine, queue */
 

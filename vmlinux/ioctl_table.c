@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "bpf/neuron_event.h"
+#include "vmlinux/file_ops.h"
 
 /* clang-format off */
 #define F(role, offset, width) {IOCTL_ROLE_##role, width, offset, false}

@@ -170,8 +170,9 @@ TEST("merge: the driver's comings and goings are instants with generation and ve
 	CHECK_STR(event_attr(e, "version"), "");
 	e = fx_by_hint(&fx, "driver_loaded", PHASE_INSTANT, 1);
 	CHECK_STR(event_attr(e, "version"), "2.30.2.0");
-	CHECK(says(&fx, "from when somebody opens a device that nobody had open until hooks are back on "
-			"the driver: which handle each call was made on, whole copies"));
+	CHECK(says(&fx,
+		"from when somebody opens a device that nobody had open until hooks are back on "
+		"the driver: which handle each call was made on, whole copies"));
 	CHECK(says(&fx, "what a driver that was loaded meanwhile did before hooks were on it: "
 			"calls of at most 21 ms, what it did inside of at most 350 ms"));
 	CHECK(!says_about(&fx, "kprobes alone"));
