@@ -161,14 +161,15 @@ lint: $(PB_H) $(SKEL_H)
 	$(Q)BUILD=$(BUILD) CC="$(CC)" sh .ci/lint
 
 # The document of conformance is judged by the plain build: some of its tests cannot run under a sanitizer.
+# Commands under a sanitizer run one by one: a recorder gives up on a program that gets no processor for 200 ms.
 asan:
-	$(Q)$(MAKE) $(ASAN) SUITES='$(or $(SUITES),unit cli replay fuzz faults)' test
+	$(Q)CLI_JOBS=1 $(MAKE) $(ASAN) SUITES='$(or $(SUITES),unit cli replay fuzz faults)' test
 
 # The merge and the parsers have one thread: their long tests tell ThreadSanitizer nothing and take it ten minutes.
 # (A filter that only leaves out would bring in the hidden tests: ~[.].)  The fault tests preload a library,
 # which ThreadSanitizer does not bear.
 tsan:
-	$(Q)UNIT_FILTER='~[merge]~[recovery]~[golden]~[perfetto]~[diff]~[canon]~[record]~[bpf-host]~[.]' \
+	$(Q)CLI_JOBS=1 UNIT_FILTER='~[merge]~[recovery]~[golden]~[perfetto]~[diff]~[canon]~[record]~[bpf-host]~[.]' \
 		$(MAKE) BUILD=$(BUILD)/tsan SANITIZE=thread SUITES='unit cli' test
 
 FUZZ_FLAGS = BUILD=$(BUILD)/fuzz CC='$(CLANG)' SANITIZE=address,undefined \

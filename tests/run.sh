@@ -2,6 +2,7 @@
 # Runs every suite that this machine and user can run; prints their lines and the sum.
 # Usage: BUILD=build tests/run.sh [suite...]     suites: unit cli replay fuzz faults conformance
 #   NTRACE_TEST_JOBS=N   this many tests of a suite at once
+#   CLI_JOBS=N           of the suite cli
 cd "$(dirname "$0")/.." || exit 3
 BUILD=${BUILD:-build}
 mkdir -p "$BUILD"
@@ -47,7 +48,7 @@ suite() { # name, command...
 for s in ${*:-unit cli replay fuzz faults conformance}; do
 	case $s in
 	unit) suite unit "$BUILD/tests/unit" ${UNIT_FILTER:+"$UNIT_FILTER"} ;;
-	cli) suite cli bash tests/cli/run.sh ;;
+	cli) suite cli env NTRACE_TEST_JOBS="${CLI_JOBS:-$NTRACE_TEST_JOBS}" bash tests/cli/run.sh ;;
 	replay) suite replay bash tests/replay/run.sh ;;
 	faults) suite faults bash tests/faults/run.sh ;;
 	fuzz) suite fuzz bash tests/fuzz/run.sh ;;
